@@ -1,6 +1,7 @@
 // Small pieces of every view: times, lines to type, buttons that act, and text that a server wrote.
 
 import { computed, signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { call } from "./door.js";
 import { piecesOf } from "./foreign.js";
@@ -62,6 +63,38 @@ export function Line({ text }: { text: string }) {
         {isCopied ? "copied" : "copy"}
       </button>
     </span>
+  );
+}
+
+/** A table that scrolls by itself where the window is narrow. Columns of numbers are on the right. */
+export function Table({
+  heads,
+  children,
+}: {
+  heads: readonly (string | { number: string })[];
+  children: ComponentChildren;
+}) {
+  return (
+    <div class="wide">
+      <table>
+        <thead>
+          <tr>
+            {heads.map((head) =>
+              typeof head === "string" ? (
+                <th key={head} scope="col">
+                  {head}
+                </th>
+              ) : (
+                <th key={head.number} scope="col" class="number">
+                  {head.number}
+                </th>
+              ),
+            )}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
   );
 }
 

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { executors, gateway, power } from "../model.js";
-import { ActButton, Foreign, Line, Since, useLoaded } from "../words.js";
+import { ActButton, Foreign, Line, Since, Table, useLoaded } from "../words.js";
 
 interface Token {
   readonly id: string;
@@ -39,58 +39,45 @@ export function Access() {
             The token of <Foreign text={shown.id} />, which is shown this once: <Line text={shown.token} />
           </p>
         )}
-        <div class="wide">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Id</th>
-                <th scope="col">Role</th>
-                <th scope="col">Made</th>
-                <th scope="col">Ends</th>
-                <th scope="col">What to do</th>
-              </tr>
-            </thead>
-            <tbody>
-              {(tokens.value?.tokens ?? []).map(({ id, role, createdAt, expiresAt, source }) => (
-                <tr key={id}>
-                  <th scope="row">
-                    <Foreign text={id} />
-                  </th>
-                  <td>
-                    <Foreign text={role} />
-                  </td>
-                  <td>{createdAt === undefined ? (source ?? "") : <Since at={createdAt} />}</td>
-                  <td>{expiresAt === undefined ? "never" : new Date(expiresAt).toLocaleString()}</td>
-                  <td>
-                    <span class="acts">
-                      <ActButton
-                        act={{
-                          label: "Rotate",
-                          method: "POST",
-                          path: `/tokens/${encodeURIComponent(id)}/rotate`,
-                          sure: "The old secret is good for 10 minutes more.",
-                        }}
-                        onDone={(answer) => {
-                          setShown({ id, token: (answer as { token: string }).token });
-                          tokens.again();
-                        }}
-                      />
-                      <ActButton
-                        act={{
-                          label: "Revoke",
-                          method: "DELETE",
-                          path: `/tokens/${encodeURIComponent(id)}`,
-                          sure: "Whoever uses it is cut off within 5 seconds.",
-                        }}
-                        onDone={tokens.again}
-                      />
-                    </span>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table heads={["Id", "Role", "Made", "Ends", "What to do"]}>
+          {(tokens.value?.tokens ?? []).map(({ id, role, createdAt, expiresAt, source }) => (
+            <tr key={id}>
+              <th scope="row">
+                <Foreign text={id} />
+              </th>
+              <td>
+                <Foreign text={role} />
+              </td>
+              <td>{createdAt === undefined ? (source ?? "") : <Since at={createdAt} />}</td>
+              <td>{expiresAt === undefined ? "never" : new Date(expiresAt).toLocaleString()}</td>
+              <td>
+                <span class="acts">
+                  <ActButton
+                    act={{
+                      label: "Rotate",
+                      method: "POST",
+                      path: `/tokens/${encodeURIComponent(id)}/rotate`,
+                      sure: "The old secret is good for 10 minutes more.",
+                    }}
+                    onDone={(answer) => {
+                      setShown({ id, token: (answer as { token: string }).token });
+                      tokens.again();
+                    }}
+                  />
+                  <ActButton
+                    act={{
+                      label: "Revoke",
+                      method: "DELETE",
+                      path: `/tokens/${encodeURIComponent(id)}`,
+                      sure: "Whoever uses it is cut off within 5 seconds.",
+                    }}
+                    onDone={tokens.again}
+                  />
+                </span>
+              </td>
+            </tr>
+          ))}
+        </Table>
         {power.value === "operator" ? <NewToken onMade={setShown} again={tokens.again} /> : null}
       </section>
       <section>

@@ -4,7 +4,7 @@ import type { ServerStatus } from "../../src/contracts/status.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { servers } from "../model.js";
 import { isFine } from "../needs.js";
-import { ActButton, Foreign, Line, Since, Until } from "../words.js";
+import { ActButton, Foreign, Line, Since, Table, Until } from "../words.js";
 
 /** By shape, word and colour. */
 function State({ server }: { server: ServerStatus }) {
@@ -23,53 +23,42 @@ export function Servers() {
   return (
     <>
       <h1>Servers</h1>
-      <div class="wide">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Server</th>
-              <th scope="col">State</th>
-              <th scope="col">Kind</th>
-              <th scope="col" class="number">
-                Tools
-              </th>
-              <th scope="col" class="number">
-                In flight
-              </th>
-              <th scope="col" class="number">
-                Restarts
-              </th>
-              <th scope="col">Last error</th>
-            </tr>
-          </thead>
-          <tbody>
-            {sorted.map((server) => (
-              <tr key={server.name}>
-                <th scope="row">
-                  <a href={`/servers/${encodeURIComponent(server.name)}`}>
-                    <Foreign text={server.name} />
-                  </a>
-                </th>
-                <td>
-                  <State server={server} />
-                </td>
-                <td>{server.kind ?? "unknown"}</td>
-                <td class="number">
-                  {server.counts.tools}
-                  {server.quarantined > 0 ? ` (${server.quarantined} quarantined)` : ""}
-                </td>
-                <td class="number">{server.inFlight}</td>
-                <td class="number">{server.restarts}</td>
-                <td>
-                  <div class="clip">
-                    <Foreign text={server.lastError ?? ""} />
-                  </div>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        heads={[
+          "Server",
+          "State",
+          "Kind",
+          { number: "Tools" },
+          { number: "In flight" },
+          { number: "Restarts" },
+          "Last error",
+        ]}
+      >
+        {sorted.map((server) => (
+          <tr key={server.name}>
+            <th scope="row">
+              <a href={`/servers/${encodeURIComponent(server.name)}`}>
+                <Foreign text={server.name} />
+              </a>
+            </th>
+            <td>
+              <State server={server} />
+            </td>
+            <td>{server.kind ?? "unknown"}</td>
+            <td class="number">
+              {server.counts.tools}
+              {server.quarantined > 0 ? ` (${server.quarantined} quarantined)` : ""}
+            </td>
+            <td class="number">{server.inFlight}</td>
+            <td class="number">{server.restarts}</td>
+            <td>
+              <div class="clip">
+                <Foreign text={server.lastError ?? ""} />
+              </div>
+            </td>
+          </tr>
+        ))}
+      </Table>
     </>
   );
 }

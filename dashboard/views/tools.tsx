@@ -2,7 +2,7 @@
 
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { go, query, setQuery } from "../router.js";
-import { Foreign, Line, useLoaded } from "../words.js";
+import { Foreign, Line, Table, useLoaded } from "../words.js";
 
 interface Tool {
   readonly name: string;
@@ -68,41 +68,27 @@ export function Tools() {
           conversation (an estimate).
         </p>
       )}
-      <div class="wide">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Tool</th>
-              <th scope="col">Server</th>
-              <th scope="col">What it does</th>
-              <th scope="col" class="number">
-                Tokens, about
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {tools.map((tool) => (
-              <tr key={`${tool.server}/${tool.name}`}>
-                <th scope="row">
-                  <a href={`/tools/${encodeURIComponent(tool.name)}`}>
-                    <Foreign text={tool.name} />
-                  </a>
-                  {tool.quarantined === undefined ? null : <span class="state bad"> ▲ quarantined</span>}
-                </th>
-                <td>
-                  <Foreign text={tool.server} />
-                </td>
-                <td>
-                  <div class="clip">
-                    <Foreign text={tool.description ?? ""} />
-                  </div>
-                </td>
-                <td class="number">{tokensOf(tool).toLocaleString()}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table heads={["Tool", "Server", "What it does", { number: "Tokens, about" }]}>
+        {tools.map((tool) => (
+          <tr key={`${tool.server}/${tool.name}`}>
+            <th scope="row">
+              <a href={`/tools/${encodeURIComponent(tool.name)}`}>
+                <Foreign text={tool.name} />
+              </a>
+              {tool.quarantined === undefined ? null : <span class="state bad"> ▲ quarantined</span>}
+            </th>
+            <td>
+              <Foreign text={tool.server} />
+            </td>
+            <td>
+              <div class="clip">
+                <Foreign text={tool.description ?? ""} />
+              </div>
+            </td>
+            <td class="number">{tokensOf(tool).toLocaleString()}</td>
+          </tr>
+        ))}
+      </Table>
     </>
   );
 }

@@ -4,7 +4,7 @@ import type { OutboxEntry, OutboxLane } from "../../src/contracts/outbox.js";
 import type { DeadLetterSummary, MailboxSummary, Page } from "../../src/contracts/status.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { mailboxes, outbox } from "../model.js";
-import { ActButton, Foreign, Line, Since, useLoaded } from "../words.js";
+import { ActButton, Foreign, Line, Since, Table, useLoaded } from "../words.js";
 
 export function Waiting() {
   return (
@@ -46,48 +46,33 @@ function Writes() {
           </p>
         ))}
       {writes.length === 0 ? null : (
-        <div class="wide">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Receipt</th>
-                <th scope="col">Tool</th>
-                <th scope="col">Whose</th>
-                <th scope="col">State</th>
-                <th scope="col">Since</th>
-                <th scope="col">Why</th>
-                <th scope="col">What to do</th>
-              </tr>
-            </thead>
-            <tbody>
-              {writes.map((write) => (
-                <tr key={write.id}>
-                  <th scope="row">
-                    <code>{write.id.slice(0, 8)}</code>
-                  </th>
-                  <td>
-                    <Foreign text={`${write.server}/${write.tool}`} />
-                  </td>
-                  <td>
-                    <Foreign text={write.principal} />
-                  </td>
-                  <td>{write.state}</td>
-                  <td>
-                    <Since at={write.sinceMs} suffix="" />
-                  </td>
-                  <td>
-                    <div class="clip">
-                      <Foreign text={write.heldFor ?? write.why ?? ""} />
-                    </div>
-                  </td>
-                  <td>
-                    <WriteActs write={write} onDone={renew} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table heads={["Receipt", "Tool", "Whose", "State", "Since", "Why", "What to do"]}>
+          {writes.map((write) => (
+            <tr key={write.id}>
+              <th scope="row">
+                <code>{write.id.slice(0, 8)}</code>
+              </th>
+              <td>
+                <Foreign text={`${write.server}/${write.tool}`} />
+              </td>
+              <td>
+                <Foreign text={write.principal} />
+              </td>
+              <td>{write.state}</td>
+              <td>
+                <Since at={write.sinceMs} suffix="" />
+              </td>
+              <td>
+                <div class="clip">
+                  <Foreign text={write.heldFor ?? write.why ?? ""} />
+                </div>
+              </td>
+              <td>
+                <WriteActs write={write} onDone={renew} />
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
     </section>
   );
@@ -135,44 +120,31 @@ function Mailboxes() {
       <h2>Mailboxes</h2>
       {value !== undefined && items.length === 0 ? <p class="empty">Every mailbox is empty.</p> : null}
       {items.length === 0 ? null : (
-        <div class="wide">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Mailbox</th>
-                <th scope="col" class="number">
-                  Waiting
-                </th>
-                <th scope="col" class="number">
-                  Under way
-                </th>
-                <th scope="col" class="number">
-                  Dead
-                </th>
-                <th scope="col" class="number">
-                  Consumers
-                </th>
-                <th scope="col">Oldest</th>
-              </tr>
-            </thead>
-            <tbody>
-              {items.map(({ mailbox, waiting, leased, dead, connections, oldestAt }) => (
-                <tr key={mailbox}>
-                  <th scope="row">
-                    <Foreign text={mailbox} />
-                  </th>
-                  <td class="number">{waiting}</td>
-                  <td class="number">{leased}</td>
-                  <td class="number">{dead}</td>
-                  <td class="number">{connections}</td>
-                  <td>
-                    <Since at={oldestAt} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          heads={[
+            "Mailbox",
+            { number: "Waiting" },
+            { number: "Under way" },
+            { number: "Dead" },
+            { number: "Consumers" },
+            "Oldest",
+          ]}
+        >
+          {items.map(({ mailbox, waiting, leased, dead, connections, oldestAt }) => (
+            <tr key={mailbox}>
+              <th scope="row">
+                <Foreign text={mailbox} />
+              </th>
+              <td class="number">{waiting}</td>
+              <td class="number">{leased}</td>
+              <td class="number">{dead}</td>
+              <td class="number">{connections}</td>
+              <td>
+                <Since at={oldestAt} />
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
       {items
         .filter(({ dead }) => dead > 0)

@@ -467,23 +467,27 @@ describe("hostile documents", () => {
 });
 
 describe("a login by the id and secret of a client", () => {
-  it("is made when a token is needed and renewed by itself, with more scopes where the server wants them", async () => {
-    const authority = new Authority();
-    given = 0;
-    authority.token = () => gives({ refresh_token: undefined });
+  function clientCredential(authority: Authority): Credential {
     const settings = {
       from: "clientCredentials",
       clientId: "ci",
       clientSecret: { from: "text", value: "s3cret" },
     } as const;
     const source = new ClientSource(options(authority), settings, async () => "s3cret");
-    const credential = new Credential({
+    return new Credential({
       source,
       now: () => clock.ms,
       wall: () => 1_000_000_000 + clock.ms,
       onChange: () => {},
       onToken: () => {},
     });
+  }
+
+  it("is made when a token is needed and renewed by itself, with more scopes where the server wants them", async () => {
+    const authority = new Authority();
+    given = 0;
+    authority.token = () => gives({ refresh_token: undefined });
+    const credential = clientCredential(authority);
     expect(await credential.token()).toBe("access-1");
     expect(authority.asked.at(-1)?.body.get("scope")).toBe("read");
     expect(await credential.refused("access-1")).toBe(true);
@@ -502,19 +506,7 @@ describe("a login by the id and secret of a client", () => {
     given = 0;
     authority.token = (body) =>
       body.get("scope") === "read" ? gives({ refresh_token: undefined }) : { error: "invalid_scope" };
-    const settings = {
-      from: "clientCredentials",
-      clientId: "ci",
-      clientSecret: { from: "text", value: "s3cret" },
-    } as const;
-    const source = new ClientSource(options(authority), settings, async () => "s3cret");
-    const credential = new Credential({
-      source,
-      now: () => clock.ms,
-      wall: () => 1_000_000_000 + clock.ms,
-      onChange: () => {},
-      onToken: () => {},
-    });
+    const credential = clientCredential(authority);
     expect(await credential.token()).toBe("access-1");
     const wants = 'Bearer error="insufficient_scope", scope="admin"';
     expect(await credential.refused("access-1", wants)).toBe(false);

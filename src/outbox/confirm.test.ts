@@ -1,16 +1,16 @@
 // A write that would be unknown, and a tool of its server that can be asked about it: when it is asked, by which key, and
 // what follows from its answer.
 
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import {
   DONE,
+  eachWorld,
   httpFault,
   KEYED,
   KEYLESS,
   LOST,
-  openFolder,
   receiptOf,
-  World,
+  type World,
 } from "../../test/fixtures/outbox/world.js";
 import { ownToolName } from "../contracts/names.js";
 import type { OutboxTerms } from "../contracts/outbox.js";
@@ -24,17 +24,11 @@ const CONFIRMED: OutboxTerms = {
 const found = (...issues: object[]): Reply => ({ kind: "result", result: { structuredContent: { issues } } });
 const REFUSED = httpFault("protocol", 422);
 
-let folder: Awaited<ReturnType<typeof openFolder>>;
 let world: World;
 
-beforeEach(async () => {
-  folder = await openFolder();
-  world = new World(folder.store);
+eachWorld((one) => {
+  world = one;
   world.terms = CONFIRMED;
-});
-afterEach(async () => {
-  await world.outbox.close();
-  await folder.remove();
 });
 
 const isAsked = () => world.sent.at(-1)?.message.params?.["name"] === FIND;

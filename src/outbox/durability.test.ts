@@ -1,23 +1,17 @@
 // What the outbox outlives: kills, a full disk, clocks that jump, its bounds, many writes, and its own end.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { DONE, errorOf, KEYED, KEYLESS, LOST, openFolder, receiptOf, World } from "../../test/fixtures/outbox/world.js";
+import { describe, expect, it } from "vitest";
+import { DONE, eachWorld, errorOf, KEYED, KEYLESS, LOST, receiptOf, World } from "../../test/fixtures/outbox/world.js";
 import type { Store } from "../contracts/store.js";
 import type { Reply } from "../protocol/reply.js";
 
-let folder: Awaited<ReturnType<typeof openFolder>>;
 let store: Store;
 let world: World;
 
-beforeEach(async () => {
-  folder = await openFolder();
-  store = folder.store;
-  world = new World(store);
-});
-afterEach(async () => {
-  await world.outbox.close();
-  await folder.remove();
+eachWorld((one, on) => {
+  world = one;
+  store = on;
 });
 
 describe("a kill", () => {

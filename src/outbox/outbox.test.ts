@@ -1,16 +1,16 @@
 // What becomes of one call of a kept tool: its key, its answer or receipt, faults, cancels, and how it is delivered.
 
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { lentPieces } from "../../test/fixtures/lent-pieces.js";
 import {
   AWAY,
   DONE,
+  eachWorld,
   errorOf,
   httpFault,
   KEYED,
   KEYLESS,
   LOST,
-  openFolder,
   receiptOf,
   TOOL,
   World,
@@ -24,18 +24,12 @@ import { makeMessage, parseMessage, type RequestMessage } from "../protocol/mess
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
 import type { DeliveryVerdict } from "./outbox.js";
 
-let folder: Awaited<ReturnType<typeof openFolder>>;
 let store: Store;
 let world: World;
 
-beforeEach(async () => {
-  folder = await openFolder();
-  store = folder.store;
-  world = new World(store);
-});
-afterEach(async () => {
-  await world.outbox.close();
-  await folder.remove();
+eachWorld((one, on) => {
+  world = one;
+  store = on;
 });
 
 describe("a key", () => {

@@ -45,7 +45,10 @@ export const dashboard = defineCommand({
     else if (input.print || !(await openBrowser(link.url, io.env))) {
       print(io, link.url);
       note(io, "It is good once, for a minute.");
-    } else print(io, `The page is open at ${new URL(link.url).origin}, in your browser.`);
+    } else {
+      // That a program took the address does not mean that somebody sees it: there may be no screen.
+      print(io, `The page opens in your browser. If it does not, follow this link within a minute: ${link.url}`);
+    }
     return Exit.ok;
   },
 });

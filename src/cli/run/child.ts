@@ -7,6 +7,7 @@ import { constants } from "node:os";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
 import type { PassedExit } from "../line/errors.js";
 import type { Io, TakenSignal } from "../line/io.js";
+import { StopWithAgent } from "./stop-with.js";
 
 /** The whole path of a program; undefined where there is none, as a shell would find it. */
 export function findProgram(word: string, { env, cwd }: Pick<Io, "env" | "cwd">): string | undefined {
@@ -29,9 +30,6 @@ function isProgram(path: string): boolean {
 /** Those that a terminal sends to the whole group, the agent included: they would come twice. */
 const FROM_TERMINAL: ReadonlySet<TakenSignal> = new Set(["SIGINT", "SIGQUIT"]);
 
-/** Two looks so far apart: one that was stopped and continued together with us is running again by the second. */
-const LOOK_AGAIN_MS = 100;
-
 /** Resolves with its exit code, or 128 and the number of the signal that ended it. Rejects where it cannot be started. */
 export function runChild(
   program: string,
@@ -42,32 +40,19 @@ export function runChild(
     const child = spawn(program, [...args], { cwd: io.cwd, env, stdio: "inherit" });
     child.once("error", fail);
     child.once("exit", (code, signal) => done(exitOf(code, signal)));
-    const stopWithIt = stopper(child.pid ?? 0);
-    child.once("exit", stopWithIt.end);
+    const { pid = 0 } = child;
+    const stopWithIt = new StopWithAgent({
+      isStopped: () => isStopped(pid),
+      raisesSignal: process.platform !== "linux",
+      // As a terminal would: where nobody is there who could continue us, the system lets it pass.
+      stopOurselves: () => void process.kill(process.pid, "SIGTSTP"),
+    });
+    child.once("exit", () => stopWithIt.end());
     io.takeSignals?.((signal) => {
-      if (signal === "SIGCHLD") stopWithIt.look();
+      if (signal === "SIGCHLD") stopWithIt.signalled();
       else if (!FROM_TERMINAL.has(signal)) child.kill(signal);
     });
   });
-}
-
-/**
- * An agent that has the terminal to itself answers Ctrl-Z by stopping itself alone: the shell waits for us, so we stop
- * with it, and continue it when we are continued (SIGCONT is passed on).
- */
-function stopper(pid: number): { look(): void; end(): void } {
-  let again: NodeJS.Timeout | undefined;
-  return {
-    look() {
-      if (again !== undefined || !isStopped(pid)) return;
-      again = setTimeout(() => {
-        again = undefined;
-        // As a terminal would: where nobody is there who could continue us, the system lets it pass.
-        if (isStopped(pid)) process.kill(process.pid, "SIGTSTP");
-      }, LOOK_AGAIN_MS);
-    },
-    end: () => clearTimeout(again),
-  };
 }
 
 function isStopped(pid: number): boolean {
