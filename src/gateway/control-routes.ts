@@ -27,6 +27,7 @@ import { parseExpires } from "../tokens/tokens.js";
 import { LazyDoor } from "./door/lazy-door.js";
 import type { Gateway } from "./gateway.js";
 import { loginRoutes } from "./logins/logins.js";
+import { lookRoutes } from "./lookout/routes.js";
 import { redactedDump } from "./state/state.js";
 
 /** Ends the process around a gateway, in its own time. `drainMs` is undefined where the config's is meant. */
@@ -71,7 +72,7 @@ function formatOf(format: string | null): ExpositionFormat {
 function routesOf(gateway: Gateway): ControlRoutes {
   const { tokens } = gateway.state;
   const facts = () => ({ status: gateway.status(), runs: gateway.runs.list().length, outbox: gateway.outbox });
-  const scrapes = new Scrapes(gateway.records, facts, systemClock);
+  const scrapes = new Scrapes(gateway.lookout.records, facts, systemClock);
   gateway.onClose(() => scrapes.close());
   return {
     ...mailboxRoutes(gateway),
@@ -87,6 +88,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
       stopServer: (name) => gateway.stopServer(name),
     }),
     "POST /servers/:server/probe": ({ params, signal }) => gateway.servers.probe(params["server"] ?? "", signal),
+    ...lookRoutes(gateway.lookout),
     "GET /status": () => gateway.status(),
     "GET /metrics": async ({ query }) => ({ text: await scrapes.text(formatOf(query.get("format"))) }),
     "GET /access": ({ query }) => ({ access: accessTo(gateway, query.get("server") ?? "", query.get("tool") ?? "") }),

@@ -10,7 +10,6 @@ import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
 import type { StdioEndpointOptions } from "../endpoint/stdio/stdio.js";
 import type { Log } from "../observe/log.js";
-import type { CallRecords } from "../observe/metrics/call-records.js";
 import type { Telemetry } from "../observe/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
 import type { Pipeline } from "../pipeline/pipeline.js";
@@ -30,6 +29,7 @@ import { ConfigInUse } from "./config-in-use.js";
 import { openControl, outboxStatus, type StopGateway } from "./control-routes.js";
 import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
 import { Logins } from "./logins/logins.js";
+import type { Lookout } from "./lookout/lookout.js";
 import type { Mailboxes } from "./mailboxes.js";
 import { hearingOf, type ProgramCalls } from "./program-call.js";
 import { AGENT_WAIT_MS, PLAN_WAIT_MS, Readiness } from "./readiness.js";
@@ -431,8 +431,8 @@ export class Gateway {
     return this.#stages.mailboxes;
   }
 
-  get records(): CallRecords {
-    return this.#stages.records;
+  get lookout(): Lookout {
+    return this.#stages.lookout;
   }
 
   status(): GatewayStatus {
@@ -521,7 +521,7 @@ export class Gateway {
     await this.#stages.lists.save();
     await this.servers.close().finally(() => this.#stages.outbox.close());
     this.pins.flush();
-    this.#stages.records.flush();
+    await this.#stages.lookout.close();
     await this.#stages.stderr.close();
     // The servers behind them are closed first: they say goodbye through them.
     this.#stages.credentials.close();

@@ -12,6 +12,7 @@ import type { ServerIntro } from "../contracts/upstream.js";
 import { Credentials } from "../credentials/credentials.js";
 import { CallLines } from "../observe/call-lines.js";
 import type { Transport } from "../observe/call-record.js";
+import { KeptCalls } from "../observe/calls/kept-calls.js";
 import { sessionLog } from "../observe/debug-log.js";
 import type { Log } from "../observe/log.js";
 import { CallMetrics } from "../observe/metrics/call-metrics.js";
@@ -36,6 +37,7 @@ import { requestShortly } from "../upstream/http/short-request.js";
 import { linkMaker } from "../upstream/links.js";
 import { ServerPool } from "../upstream/servers.js";
 import { Executors } from "./executors.js";
+import { Lookout } from "./lookout/lookout.js";
 import { Mailboxes } from "./mailboxes.js";
 import { GatewayOutbox } from "./outbox/outbox.js";
 import { ProgramCalls } from "./program-call.js";
@@ -84,7 +86,7 @@ export interface Stages {
   /** Calls of the program and the operator. */
   readonly calls: ProgramCalls;
   /** Makes a record of every call. */
-  readonly observer: CallObserver;
+  readonly lookout: Lookout;
   readonly records: CallRecords;
   readonly stderr: KeptStderr;
   readonly reaper: Reaper;
@@ -131,26 +133,28 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   const serverLabels = new ServerLabels();
   const happenings = new Happenings(serverLabels);
   if (state.store !== undefined) state.store.onCommit = (ms) => happenings.committed(ms);
-  const records = new CallRecords(
-    new CallLines(log, (server, name) =>
-      server === undefined ? safeLine(owner.config().servers, name) : redact(server, name),
-    ),
-    new CallMetrics(
-      {
-        isListed: (server, tool) => catalog.shownTools(server)?.includes(ownToolName(tool)) === true,
-        isRole: (role) => role === DEFAULT_ROLE || role === OPERATOR.role || Object.hasOwn(owner.config().roles, role),
-        redacted: redact,
-        isAnyAway: () => {
-          for (const { name, isFailing } of servers.all) if (isFailing && catalog.counts(name).tools > 0) return true;
-          return false;
-        },
+  const safeName = (server: string | undefined, name: string) =>
+    server === undefined ? safeLine(owner.config().servers, name) : redact(server, name);
+  const metrics = new CallMetrics(
+    {
+      isListed: (server, tool) => catalog.shownTools(server)?.includes(ownToolName(tool)) === true,
+      isRole: (role) => role === DEFAULT_ROLE || role === OPERATOR.role || Object.hasOwn(owner.config().roles, role),
+      redacted: redact,
+      isAnyAway: () => {
+        for (const { name, isFailing } of servers.all) if (isFailing && catalog.counts(name).tools > 0) return true;
+        return false;
       },
-      serverLabels,
-      happenings,
-    ),
+    },
+    serverLabels,
     happenings,
-    () => ({ log: log.lines?.dropped ?? 0, spans: parts.telemetry?.stats()?.dropped ?? 0 }),
   );
+  const records = new CallRecords({
+    lines: new CallLines(log, safeName),
+    metrics,
+    kept: new KeptCalls(safeName),
+    happenings,
+    dropped: () => ({ log: log.lines?.dropped ?? 0, spans: parts.telemetry?.stats()?.dropped ?? 0 }),
+  });
   observer.setRecorder(records.recorder);
   const pipeline = new Pipeline({
     cache,
@@ -276,7 +280,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     lists,
     patterns,
     calls: new ProgramCalls(pipeline),
-    observer,
+    lookout: new Lookout({ records, observer }),
     records,
     stderr,
     reaper,

@@ -57,7 +57,7 @@ function observed() {
     recorder.flush();
     return taken;
   };
-  return { clock, begin, records };
+  return { clock, begin, records, observer };
 }
 
 const OK: Reply = resultBytes("{}");
@@ -117,4 +117,26 @@ it("a record has the code of an error, or the rule of ours that refused its call
     ["limit", 0, "limit"],
     ["ok", 0, undefined],
   ]);
+});
+
+it("calls under way can be looked at, oldest first, until they are answered, in whatever order that is [calls-recorded]", () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 40 }), (steps) => {
+      const { begin, observer } = observed();
+      const open: AgentCall[] = [];
+      for (const step of steps) {
+        // Most begin a call; the others end one of those that are open.
+        const ended = step > 3 ? open.splice(step % Math.max(1, open.length), 1) : [];
+        for (const one of ended) {
+          one.reply(OK);
+          one.reply(OK);
+        }
+        if (step <= 3) open.push(begin());
+        expect([...observer.underWay()]).toEqual(open);
+      }
+    }),
+  );
+  const { begin, observer } = observed();
+  begin().notes?.enter("starting");
+  expect([...observer.underWay()][0]).toMatchObject({ server: "files", tool: "read", phase: "starting" });
 });

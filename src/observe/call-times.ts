@@ -11,6 +11,7 @@ const PLACES: Readonly<Record<CallPhase, number>> = {
   server: 4,
   returning: 5,
 };
+const PHASES = Object.keys(PLACES) as readonly CallPhase[];
 /** When the phase that it is in began. */
 const SINCE = 6;
 
@@ -30,6 +31,11 @@ export class CallTimes {
     ms[this.#place] = (ms[this.#place] as number) + nowMs - (ms[SINCE] as number);
     ms[SINCE] = nowMs;
     this.#place = PLACES[phase];
+  }
+
+  /** The one that it is in. */
+  get phase(): CallPhase {
+    return PHASES[this.#place] as CallPhase;
   }
 
   /** Without the phase that it is in: whoever reads at the end has entered another before. */

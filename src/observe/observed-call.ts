@@ -37,6 +37,19 @@ const MAX_COUNTED_CHARACTERS = 1_024;
 /** So much of a tool's name is looked at for secrets: an agent may ask for one that is as long as it likes. */
 const MAX_NAME_READ = 4_096;
 
+/** So many calls under way can be looked at: more than a gateway holds. Those beyond go on, and are not shown. */
+const MAX_UNDER_WAY = 20_000;
+
+/** What can be seen of a call that has not ended. */
+export interface CallUnderWayFacts extends Pick<AgentCall, "caller" | "message"> {
+  readonly startMs: number;
+  readonly server: string | undefined;
+  readonly tool: string | undefined;
+  readonly attempt: number;
+  readonly phase: CallPhase;
+  readonly span: Span | undefined;
+}
+
 export class CallObserver {
   readonly #clock: Clock;
   readonly #tracer: Tracer | undefined;
@@ -45,6 +58,10 @@ export class CallObserver {
   readonly #redact: (server: string, tool: string) => string;
   readonly #transportOf: (server: string) => Transport | undefined;
   readonly #times = new CallTimesPool();
+  /** Calls under way are a chain through their own objects, so that no call costs an entry in a table. */
+  #oldest: ObservedCall | undefined;
+  #newest: ObservedCall | undefined;
+  #underWay = 0;
   #recorder: CallRecorder | undefined;
   /** For a traced call that no recorder has a record for. It is filled and read in one turn. */
   readonly #scratch = emptyRecord();
@@ -68,7 +85,36 @@ export class CallObserver {
     const isWanted = this.#recorder !== undefined || this.#tracer !== undefined;
     if (!isWanted) return call;
     const nowMs = this.#clock.now();
-    return new ObservedCall(call, this, nowMs, this.#times.take(nowMs));
+    const observed = new ObservedCall(call, this, nowMs, this.#times.take(nowMs));
+    if (this.#underWay < MAX_UNDER_WAY) this.#link(observed);
+    return observed;
+  }
+
+  /** Those that have not ended, oldest first. */
+  *underWay(): IterableIterator<CallUnderWayFacts> {
+    for (let call = this.#oldest; call !== undefined; call = call.newer) yield call;
+  }
+
+  #link(call: ObservedCall): void {
+    this.#underWay++;
+    call.isLinked = true;
+    call.older = this.#newest;
+    if (this.#newest === undefined) this.#oldest = call;
+    else this.#newest.newer = call;
+    this.#newest = call;
+  }
+
+  #unlink(call: ObservedCall): void {
+    const { older, newer } = call;
+    this.#underWay--;
+    call.isLinked = false;
+    if (older === undefined) this.#oldest = newer;
+    else older.newer = newer;
+    if (newer === undefined) this.#newest = older;
+    else newer.older = older;
+    // One that has ended holds no others.
+    call.older = undefined;
+    call.newer = undefined;
   }
 
   get nowMs(): number {
@@ -85,6 +131,7 @@ export class CallObserver {
 
   ended(call: ObservedCall, times: CallTimes, reply: Reply): void {
     const { span } = call;
+    if (call.isLinked) this.#unlink(call);
     const own = this.#recorder?.next();
     const record = own ?? (span === undefined ? undefined : this.#scratch);
     if (record !== undefined) {
@@ -139,13 +186,17 @@ export class CallObserver {
 }
 
 /** It is its own notes, so that a call costs one object and not two. It is not used again: replies may come late. */
-class ObservedCall implements AgentCall, CallNotes {
+class ObservedCall implements AgentCall, CallNotes, CallUnderWayFacts {
   server: string | undefined = undefined;
   tool: string | undefined = undefined;
   cache: CallNotes["cache"] = undefined;
   attempt = 1;
   mendedBy: Mending | undefined = undefined;
   span: Span | undefined = undefined;
+  /** Its neighbours among the calls under way. */
+  older: ObservedCall | undefined = undefined;
+  newer: ObservedCall | undefined = undefined;
+  isLinked = false;
   readonly startMs: number;
   readonly #outer: AgentCall;
   /** It is another call's once this one has ended. */
@@ -193,6 +244,10 @@ class ObservedCall implements AgentCall, CallNotes {
 
   mended(by: Mending): void {
     this.mendedBy = by;
+  }
+
+  get phase(): CallPhase {
+    return this.#times.phase;
   }
 
   get caller(): Caller {

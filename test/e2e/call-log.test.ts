@@ -55,6 +55,16 @@ it("a call of an agent of either era, and one that is refused, are a line each, 
   expect(out).toContain('toolway_server_starts_total{toolway_server="demo",reason="first"} 1');
   expect(out).toMatch(/^toolway_store_commit_seconds_count [1-9]/m);
   expect(out).not.toContain(SECRET);
+  const { out: shown } = await toolway(gateway, "calls", "--tool", "echo", "--json");
+  const kept = shown
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Line);
+  expect(kept).toHaveLength(2);
+  expect(kept[0]).toMatchObject({ server: "demo", outcome: "ok", serverMs: expect.any(Number) });
+  expect((await toolway(gateway, "calls", "--failed")).out).toMatch(
+    / local demo\/now: tool-error, .*\n.* local missing: not-found/,
+  );
   // At debug it tells of lists, sessions and connections, too.
   expect(callsIn(gateway)).toContainEqual(expect.objectContaining({ level: "debug", method: "tools/list" }));
   const session = { text: "session opened", principal: "local", client: "toolway-e2e" };

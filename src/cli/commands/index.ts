@@ -4,6 +4,7 @@ import type { Command } from "../line/command.js";
 import { add } from "./add.js";
 import { broker } from "./broker.js";
 import { call } from "./call.js";
+import { calls } from "./calls.js";
 import { complete, completionOf } from "./completion.js";
 import { configCheck, configSchema } from "./config.js";
 import { contextSet, contextShow, contextUnset } from "./context.js";
@@ -75,6 +76,7 @@ export const commands: readonly Command[] = [
   ps,
   down,
   logs,
+  calls,
   metrics,
   dashboard,
   reload,

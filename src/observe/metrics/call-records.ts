@@ -1,30 +1,41 @@
-// Who gets the records of calls: the metrics always, and the log where calls are to be written in it.
+// Who gets the records of calls: the metrics and what is kept of the last ones always, and the log where calls are to be written in it.
 
 import type { CallLines } from "../call-lines.js";
 import { CallRecorder } from "../call-recorder.js";
+import type { KeptCalls } from "../calls/kept-calls.js";
 import type { CallMetrics } from "./call-metrics.js";
 import type { Happenings } from "./happenings.js";
+
+interface CallRecordsParts {
+  readonly lines: CallLines;
+  readonly metrics: CallMetrics;
+  readonly kept: KeptCalls;
+  readonly happenings: Happenings;
+  readonly dropped: CallRecords["dropped"];
+}
 
 export class CallRecords {
   readonly recorder: CallRecorder;
   readonly metrics: CallMetrics;
+  readonly kept: KeptCalls;
   readonly happenings: Happenings;
   /** What was not passed on since it came too fast, beside calls: lines of the log, spans. */
   readonly dropped: () => Readonly<Record<string, number>>;
   readonly #lines: CallLines;
 
-  constructor(lines: CallLines, metrics: CallMetrics, happenings: Happenings, dropped: CallRecords["dropped"]) {
+  constructor({ lines, metrics, kept, happenings, dropped }: CallRecordsParts) {
     this.#lines = lines;
+    this.kept = kept;
     this.happenings = happenings;
     this.dropped = dropped;
     this.metrics = metrics;
-    this.recorder = new CallRecorder([metrics]);
+    this.recorder = new CallRecorder([metrics, kept]);
   }
 
   /** To be called with every config: its names and secrets may be others. */
   configure(areLogged: boolean | undefined): void {
-    const { metrics } = this;
-    this.recorder.setSinks(areLogged === true && this.#lines.isOn ? [metrics, this.#lines] : [metrics]);
+    const { metrics, kept } = this;
+    this.recorder.setSinks(areLogged === true && this.#lines.isOn ? [metrics, kept, this.#lines] : [metrics, kept]);
     this.#lines.forgetNames();
     metrics.forgetNames();
   }

@@ -1,0 +1,103 @@
+// `toolway calls`: the last calls of a running gateway, and how long they waited for what.
+
+import type { CallsAnswer, CallUnderWay, KeptCall } from "../../contracts/control/calls.js";
+import { pause } from "../../runtime/wait.js";
+import { demandGateway } from "../gateway/demand.js";
+import { defineCommand, gatewayOptions } from "../line/command.js";
+import { Exit, usageError } from "../line/errors.js";
+import { type Io, print, shown } from "../line/io.js";
+
+const USUAL_CALLS = 50;
+/** As many as a gateway keeps. */
+const MAX_CALLS = 5_000;
+/** Often enough to watch. */
+const LOOK_MS = 500;
+
+export const calls = defineCommand({
+  metadata: {
+    name: "calls",
+    summary: "Shows the last calls of a running gateway.",
+    description:
+      "Shows the last calls of a running gateway, the newest at the end: when, whose, which tool, what came of it, and how " +
+      "long it took and waited for what; then those that are under way. The last 5000 are kept in memory. No argument and no " +
+      "result is in it.",
+  },
+  args: {},
+  options: {
+    follow: { short: "f", description: "Goes on with the calls from now on, until Ctrl-C." },
+    lines: { short: "n", value: "COUNT", description: `So many of the last that fit. Default: ${USUAL_CALLS}.` },
+    server: { value: "NAME", description: "Those of this server.", completes: "server" },
+    tool: { value: "NAME", description: "Those of this tool, by the server's own name of it." },
+    principal: { value: "ID", description: "Those of this principal." },
+    failed: { description: "Those that failed." },
+    slower: { value: "TIME", description: "Those that took longer: 500ms, 2s." },
+    ...gatewayOptions,
+    json: { description: "Prints one JSON object a line." },
+  },
+  examples: [
+    { line: "toolway calls --failed", note: "what went wrong lately" },
+    { line: "toolway calls -f --slower 500ms", note: "slow ones, as they come" },
+  ],
+  async handler(input, io) {
+    const query = new URLSearchParams();
+    for (const key of ["server", "tool", "principal"] as const) {
+      const value = input[key];
+      if (value !== undefined) query.set(key, value);
+    }
+    if (input.failed) query.set("failed", "true");
+    if (input.slower !== undefined) query.set("slowerMs", String(milliseconds(input.slower)));
+    query.set("limit", String(countOf(input.lines)));
+    const client = await demandGateway(input, io);
+    let isFirst = true;
+    for (;;) {
+      const { calls, underWay, last } = (await client.get(`/calls?${query}`, io.signal)) as CallsAnswer;
+      for (const call of calls) print(io, input.json ? JSON.stringify(call) : lineOf(call, io));
+      if (isFirst) for (const call of underWay) print(io, input.json ? JSON.stringify(call) : lineUnderWay(call, io));
+      if (!input.follow) return Exit.ok;
+      isFirst = false;
+      query.set("after", String(last));
+      query.set("limit", String(MAX_CALLS));
+      await pause(LOOK_MS, io.signal);
+      if (io.signal.aborted) return Exit.ok;
+    }
+  },
+});
+
+/** `07:10:11.123 ann files/read_file: ok, 12 ms (server 11.2 ms)`. */
+function lineOf(call: KeptCall, io: Io): string {
+  const { endedAt, principal, server, tool, method, outcome } = call;
+  const what = [server, tool ?? method].filter((part) => part !== undefined).join("/");
+  const phases = [
+    ["queued", call.queuedMs],
+    ["starting", call.startingMs],
+    ["credential", call.credentialMs],
+    ["server", call.serverMs],
+  ] as const;
+  const spent = phases.flatMap(([name, ms]) => (ms > 0 ? [`${name} ${short(ms)} ms`] : []));
+  const where = spent.length === 0 ? "" : ` (${spent.join(", ")})`;
+  return shown(`${endedAt.slice(11, 23)} ${principal} ${what}: ${outcome}, ${short(call.ms)} ms${where}`, io.isTTY);
+}
+
+/** `under way    ann files/read_file: 1290 ms, in server`. */
+function lineUnderWay({ principal, server, tool, method, ms, phase }: CallUnderWay, io: Io): string {
+  const what = [server, tool ?? method].filter((part) => part !== undefined).join("/");
+  const now = phase === "own" ? "in the gateway" : `in ${phase}`;
+  return shown(`under way    ${principal} ${what}: ${short(ms)} ms, ${now}`, io.isTTY);
+}
+
+function short(ms: number): number {
+  return ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms);
+}
+
+function milliseconds(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(ms|s)?$/.exec(text);
+  if (match === null) throw usageError(`--slower ${text}: expected a time such as 500ms or 2s.`);
+  return Number(match[1]) * (match[2] === "s" ? 1_000 : 1);
+}
+
+function countOf(text: string | undefined): number {
+  if (text === undefined) return USUAL_CALLS;
+  const count = /^\d{1,4}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(count <= MAX_CALLS)) throw usageError(`--lines ${text}: expected a number from 0 to ${MAX_CALLS}.`);
+  return count;
+}

@@ -1,0 +1,76 @@
+// What the control routes about calls are asked and answer: `GET /calls`. Arguments and results are in none of it.
+
+/** What narrows the calls that are shown. */
+export interface CallFilter {
+  readonly server?: string | undefined;
+  /** By the server's own name of it. */
+  readonly tool?: string | undefined;
+  readonly principal?: string | undefined;
+  readonly failed?: boolean | undefined;
+  /** Those that took longer than this, or have until now. */
+  readonly slowerMs?: number | undefined;
+}
+
+/** The query of `GET /calls`. */
+export interface CallsQuery extends CallFilter {
+  /** Those that ended after the one with this number. */
+  readonly after?: number | undefined;
+  /** So many of the last that fit. */
+  readonly limit: number;
+}
+
+/** Who called what. */
+interface CallFacts {
+  readonly principal: string;
+  readonly role: string;
+  /** As the agent calls itself. */
+  readonly client: string | undefined;
+  readonly method: string;
+  readonly server: string | undefined;
+  readonly tool: string | undefined;
+  /** The agent's own id of the request. */
+  readonly id: string | number;
+  readonly trace: string | undefined;
+  readonly attempt: number;
+}
+
+/** A call that has ended, as the operator sees it. */
+export interface KeptCall extends CallFacts {
+  /** Counts the calls of this gateway, from 1. */
+  readonly seq: number;
+  readonly endedAt: string;
+  readonly outcome: string;
+  /** Whether it failed: a call that its agent took back did not. */
+  readonly failed: boolean;
+  readonly ms: number;
+  readonly queuedMs: number;
+  readonly startingMs: number;
+  readonly credentialMs: number;
+  readonly serverMs: number;
+  readonly returningMs: number;
+  /** What of `ms` was the gateway's own. */
+  readonly ownMs: number;
+  readonly cache: string | undefined;
+  /** What the agent did not have to notice. */
+  readonly mended: string | undefined;
+  readonly bytesIn: number;
+  readonly bytes: number | undefined;
+}
+
+/** A call that has not ended yet. */
+export interface CallUnderWay extends CallFacts {
+  /** So long until now. */
+  readonly ms: number;
+  /** What it waits for. */
+  readonly phase: string;
+}
+
+/** The answer of `GET /calls`. */
+export interface CallsAnswer {
+  /** Oldest first. */
+  readonly calls: readonly KeptCall[];
+  /** Oldest first. */
+  readonly underWay: readonly CallUnderWay[];
+  /** The number of the last that ended: what to ask `after` next. */
+  readonly last: number;
+}
