@@ -110,7 +110,7 @@ describe("a credential", () => {
     await Promise.resolve();
     await Promise.resolve();
     expect([changes, credential.token(), credential.status().state]).toEqual([1, "there", "known"]);
-    credential.close();
+    void credential.close();
     source.changed();
     expect(source.reads).toBe(2);
   });

@@ -33,7 +33,7 @@ export interface TokenSource {
   /** Where another process may change it: looks for that until the function that it returns is called. */
   watch?(changed: () => void): () => void;
   /** Ends a reading that is under way. */
-  stop?(): void;
+  stop?(): void | Promise<void>;
   /** What to do where there is no token: `Set the variable and start the gateway again.` */
   readonly remedy: string;
 }
@@ -136,10 +136,11 @@ export class Credential {
   }
 
   /** Nobody uses it any more. */
-  close(): void {
+  /** Resolves when nothing is under way that must come to its end. */
+  async close(): Promise<void> {
     this.#unwatch?.();
     this.#unwatch = undefined;
-    this.#options.source.stop?.();
+    await this.#options.source.stop?.();
   }
 
   status(): CredentialStatus {

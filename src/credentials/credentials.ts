@@ -4,6 +4,7 @@ import type { Auth, ClientSecret, HttpTarget, Target } from "../contracts/server
 import type { CredentialStatus } from "../contracts/status.js";
 import { systemClock } from "../runtime/clock.js";
 import { redactorFor } from "../runtime/redact/secrets-of.js";
+import { resultWithin } from "../runtime/wait.js";
 import { authFetch, type SendAuth } from "./auth-fetch.js";
 import { ClientSource } from "./client-source.js";
 import { Credential, type TokenSource } from "./credential.js";
@@ -23,6 +24,9 @@ export interface CredentialsContext extends SourceContext {
   /** A token was asked for where one is fetched, and came or did not. */
   readonly onFetched?: (server: string, isGood: boolean) => void;
 }
+
+/** An authorization server answers within one; a gateway that is told to stop has more than this for all it has to do. */
+const CLOSE_MS = 3_000;
 
 interface Held {
   readonly credential: Credential;
@@ -100,16 +104,28 @@ export class Credentials {
 
   /** Those of other entries are not needed any more. */
   keep(targets: ReadonlySet<Target>): void {
-    for (const [target, { credential }] of this.#byTarget) {
-      if (targets.has(target)) continue;
-      credential.close();
-      this.#byTarget.delete(target);
-    }
+    void this.#keep(targets);
   }
 
-  close(): void {
-    this.keep(new Set());
+  #keep(targets: ReadonlySet<Target>): Promise<unknown> {
+    const ends: Promise<void>[] = [];
+    for (const [target, { credential }] of this.#byTarget) {
+      if (targets.has(target)) continue;
+      ends.push(credential.close());
+      this.#byTarget.delete(target);
+    }
+    return Promise.all(ends);
+  }
+
+  /** Waits a little for renewals that are under way: what they give may be good once, and is lost if it is not kept. */
+  async close(): Promise<void> {
+    await resultWithin(this.#keep(new Set()), CLOSE_MS);
   }
 }
 
-const NO_GRANTS: GrantKeeper = { get: () => undefined, put: async () => {}, delete: async () => {} };
+const NO_GRANTS: GrantKeeper = {
+  get: () => undefined,
+  put: async () => {},
+  delete: async () => {},
+  alone: (act) => act(),
+};

@@ -51,6 +51,11 @@ export interface GrantKeeper {
   /** On disk when it resolves. */
   put(grant: Grant): Promise<void>;
   delete(): Promise<void>;
+  /**
+   * One renewal at a time, of whichever entry: a refresh token that was given anew is good once, and an edit of the config
+   * makes a second reader of the same login while the first one's renewal is still under way.
+   */
+  alone<T>(act: () => Promise<T>): Promise<T>;
 }
 
 /** What it takes to keep logins. */
@@ -58,6 +63,9 @@ export interface GrantStore {
   readonly map: DurableMap<GrantRecord>;
   readonly vault: Sealer;
 }
+
+/** Who is at work on each login, by the map that they are kept in. There are no more than servers. */
+const turns = new WeakMap<object, Map<string, Promise<unknown>>>();
 
 /** A login for another address or another client is not readable by this one: the entry is another then. */
 export function grantKeeper(
@@ -74,5 +82,12 @@ export function grantKeeper(
     },
     put: (grant) => map.put(server, { server, sealed: vault.seal(purpose, grant) }),
     delete: () => map.delete(server),
+    alone(act) {
+      const ofMap = turns.get(map) ?? new Map<string, Promise<unknown>>();
+      turns.set(map, ofMap);
+      const turn = (ofMap.get(server) ?? Promise.resolve()).then(act, act);
+      ofMap.set(server, turn);
+      return turn;
+    },
   };
 }

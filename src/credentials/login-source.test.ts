@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { until } from "../../test/fixtures/wait.js";
 import { createVault } from "../runtime/seal.js";
 import { MemoryMap } from "../store/memory-map.js";
 import type { AuthFetch } from "./auth-fetch.js";
@@ -324,6 +325,41 @@ describe("a login by OAuth", () => {
     expect(await refused).toBe(true);
     expect(credential.token()).toBe("of-the-login");
     expect(make(authority).credential.token()).toBe("of-the-login");
+  });
+
+  it("whose renewal is under way when its entry is edited keeps what that gives: no refresh token is shown twice [token-unseen]", async () => {
+    const { authority, credential } = await loggedIn();
+    let answer: (value: unknown) => void = () => {};
+    authority.token = () => new Promise((resolve) => (answer = resolve));
+    clock.ms += 3600_000;
+    const waiting = credential.token();
+    await until("the renewal to be asked for", () => authority.tokenRequests().length === 2);
+    // The entry is edited: whoever reads it now has the login as it was kept, and the one before is closed.
+    const closing = credential.close();
+    const next = make(authority);
+    const later = next.credential.token();
+    await settled();
+    answer(gives());
+    await closing;
+    expect(await waiting).toBe("access-2");
+    expect(await later).toBe("access-2");
+    expect(authority.tokenRequests()).toEqual(["authorization_code", "refresh_token"]);
+  });
+
+  it("from which somebody logs out while its code is being traded stays out, and the tokens are given back", async () => {
+    const authority = new Authority();
+    given = 0;
+    let answer: (value: unknown) => void = () => {};
+    authority.token = () => new Promise((resolve) => (answer = resolve));
+    const { source } = make(authority);
+    const { state } = await source.begin(BACK);
+    const finishing = source.finish({ state, code: "c0de", iss: ISSUER, error: undefined });
+    await until("the code to be traded", () => authority.tokenRequests().length === 1);
+    expect(await source.logout()).toBe(false);
+    answer(gives());
+    await expect(finishing).rejects.toThrow(/somebody logged out meanwhile/);
+    expect([source.needsLogin, map.get("linear")]).toEqual([true, undefined]);
+    expect(authority.asked.at(-1)?.url).toBe(`${ISSUER}/revoke`);
   });
 
   it("that lacks a scope is not renewed for it: the next login asks for all that was granted and for that", async () => {

@@ -53,6 +53,7 @@ export class LoginSource extends RenewedSource {
   /** Counts logins and logouts: a renewal that was under way meanwhile is of the login before. */
   #generation = 0;
   #finished = 0;
+  #logouts = 0;
   /** What the newest request showed the authorization server beside the login that is kept; it may repeat that. */
   #shownThere: readonly (string | undefined)[] = [];
   /** Scopes that a call was refused for, which the next login asks for too. */
@@ -123,8 +124,21 @@ export class LoginSource extends RenewedSource {
     return this.#settings.redirectPort;
   }
 
-  protected async renew(protocol: Protocol, fetch: AuthFetch): Promise<string | undefined> {
+  /** What a renewal gives may be good once and the one before for nothing: it is kept, whoever has lost interest meanwhile. */
+  protected override readonly renewalOutlives = true;
+
+  protected renew(protocol: Protocol, fetch: AuthFetch): Promise<string | undefined> {
+    return this.#grants.alone(() => this.#renew(protocol, fetch));
+  }
+
+  async #renew(protocol: Protocol, fetch: AuthFetch): Promise<string | undefined> {
     const generation = this.#generation;
+    const kept = this.#grants.get();
+    // It was renewed by the entry of before, whose end did not stop that.
+    if (kept !== undefined && this.#grant !== undefined && kept.tokens.refresh !== this.#grant.tokens.refresh) {
+      this.#grant = kept;
+      return kept.tokens.access;
+    }
     const grant = this.#grant;
     const refresh = grant?.tokens.refresh;
     if (grant === undefined || refresh === undefined) return grant?.tokens.access;
@@ -189,6 +203,7 @@ export class LoginSource extends RenewedSource {
   finish({ state, code, iss, error }: LoginAnswer): Promise<void> {
     const pending = this.#pending.get(state);
     this.#pending.delete(state);
+    const logouts = this.#logouts;
     return this.step("could not be finished", async (protocol, fetch) => {
       if (pending === undefined || this.options.now() >= pending.untilMs) {
         throw new Error("this answer belongs to no login that is under way. Begin it again");
@@ -199,6 +214,10 @@ export class LoginSource extends RenewedSource {
       this.#shownThere = [code, verifier, client.client_secret];
       const answer = await protocol.exchange(issuer, client, { code, iss, verifier, redirectUri }, fetch);
       const tokens = this.taken(answer, scopes);
+      if (logouts !== this.#logouts) {
+        await protocol.revoke(issuer, client, tokens, fetch).catch(() => {});
+        throw new Error("somebody logged out meanwhile. Begin it again");
+      }
       this.#generation++;
       this.#lacking = [];
       await this.#keep({ issuer, client, redirectUri, tokens });
@@ -211,6 +230,7 @@ export class LoginSource extends RenewedSource {
   async logout(): Promise<boolean> {
     const grant = this.tokens() === undefined ? undefined : this.#grant;
     this.#generation++;
+    this.#logouts++;
     this.#lacking = [];
     this.#pending.clear();
     await this.#drop();

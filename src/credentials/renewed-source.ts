@@ -46,6 +46,8 @@ export abstract class RenewedSource implements TokenSource {
   protected challenge = readChallenge(undefined);
   #isChallenged = false;
   protected changed: () => void = () => {};
+  /** Whether a renewal that is under way goes on when nobody needs this any more. */
+  protected readonly renewalOutlives: boolean = false;
   readonly #pace = new RenewalPace();
   /** Why the last renewal failed; undefined where it did not. */
   #failure: unknown;
@@ -106,12 +108,20 @@ export abstract class RenewedSource implements TokenSource {
     };
   }
 
-  stop(): void {
+  /** Nobody needs it any more: its entry is another, or the gateway closes. */
+  get isStopped(): boolean {
+    return this.#ended.signal.aborted;
+  }
+
+  /** Resolves when no renewal is under way that must come to its end. */
+  async stop(): Promise<void> {
     this.#ended.abort(new Fault("closing", "The gateway is closing."));
+    await this.#renewing?.catch(() => {});
   }
 
   #renewed(): Promise<string | undefined> {
-    this.#renewing ??= this.step("could not be renewed", (protocol, fetch) => this.renew(protocol, fetch))
+    const ends = this.renewalOutlives ? [] : [this.#ended.signal];
+    this.#renewing ??= this.step("could not be renewed", (protocol, fetch) => this.renew(protocol, fetch), ends)
       .then(
         (token) => {
           this.#pace.accepted();
@@ -151,9 +161,13 @@ export abstract class RenewedSource implements TokenSource {
   }
 
   /** Something that needs the protocol and the network, in bounded time. What goes wrong is told as a Fault. */
-  protected async step<T>(what: string, act: (protocol: Protocol, fetch: AuthFetch) => Promise<T>): Promise<T> {
+  protected async step<T>(
+    what: string,
+    act: (protocol: Protocol, fetch: AuthFetch) => Promise<T>,
+    ends: readonly AbortSignal[] = [this.#ended.signal],
+  ): Promise<T> {
     const deadline = AbortSignal.timeout(STEP_MS);
-    const signal = AbortSignal.any([deadline, this.#ended.signal]);
+    const signal = AbortSignal.any([deadline, ...ends]);
     const { oauth: protocol } = await import("./oauth.js");
     try {
       return await act(protocol, this.options.fetch(signal));

@@ -130,7 +130,7 @@ it("a program that is under way ends when nobody needs its token any more, and i
     "it to carry the mark",
     async () => (await findMarked((mark) => mark.startsWith(reaper.instance))).length === 1,
   );
-  source.stop?.();
+  await source.stop?.();
   await expect(reading).rejects.toThrow("was ended by SIGKILL");
 });
 

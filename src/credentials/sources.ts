@@ -68,8 +68,13 @@ function fileSource(path: string): TokenSource {
     },
     watch(changed) {
       let seen: string | undefined;
+      let isLooking = false;
       const look = async () => {
+        // A disk that does not answer now is asked once, and holds one of the few threads that read files, not all.
+        if (isLooking) return;
+        isLooking = true;
         const mark = await markOf(path);
+        isLooking = false;
         if (seen !== undefined && mark !== seen) changed();
         seen = mark;
       };

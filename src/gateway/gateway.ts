@@ -524,7 +524,7 @@ export class Gateway {
     await this.#stages.lookout.close();
     await this.#stages.stderr.close();
     // The servers behind them are closed first: they say goodbye through them.
-    this.#stages.credentials.close();
+    await this.#stages.credentials.close();
     await this.#stages.executors.close();
     await this.#stages.mailboxes.close();
     await this.#control?.close();

@@ -48,7 +48,7 @@ export async function probe(spec: ServerSpec, options: ProbeOptions): Promise<Pr
     const clientInfo = { name: "toolway", version: packageVersion() };
     return await probeServer(spec, { makeLink, clientInfo, now: systemClock.now, watch }, signal);
   } finally {
-    credentials.close();
+    await credentials.close();
     await executors.close();
     await reaper.close();
   }

@@ -56,12 +56,13 @@ let closed: number;
 let isNear: boolean;
 let back: (answer: LoginAnswer) => void;
 let finishFails: boolean;
+let isStopped: boolean;
 let logged: string[];
 let desk: LoginQuestions;
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
-  [finished, begun, closed, isNear, finishFails, logged] = [0, 0, 0, true, false, []];
+  [finished, begun, closed, isNear, finishFails, isStopped, logged] = [0, 0, 0, true, false, false, []];
   desk = new LoginQuestions({
     loginOf: (server) =>
       server !== "linear"
@@ -70,6 +71,9 @@ beforeEach(() => {
             redirectPort: undefined,
             get finished() {
               return finished;
+            },
+            get isStopped() {
+              return isStopped;
             },
             begin: async () => ({ address: `https://login.example/${++begun}`, state: "s" }),
             finish: async () => {
@@ -151,6 +155,36 @@ describe("a login in the middle of a call", () => {
     refused(new Agent("1"));
     await settled();
     expect(begun).toBe(2);
+  });
+
+  it("goes on while somebody is on the page, though the call that asked for it was given up, and the next call has it [token-unseen]", async () => {
+    const agent = new Agent("1");
+    const first = refused(agent);
+    await settled();
+    agent.answer("accept");
+    await settled();
+    first.call.onCancel?.("timed out");
+    await settled();
+    expect(closed).toBe(0);
+    // The next call waits for the same login, and nobody is asked twice.
+    const second = refused(agent);
+    await settled();
+    expect([begun, agent.asked.length]).toEqual([1, 1]);
+    back(ANSWER);
+    await settled();
+    expect([first.ends, second.ends, closed, vi.getTimerCount()]).toEqual([[], ["again"], 1, 0]);
+  });
+
+  it("on a page ends with its entry, and nothing listens any more [bounded]", async () => {
+    const agent = new Agent("1");
+    const { call } = refused(agent);
+    await settled();
+    agent.answer("accept");
+    await settled();
+    call.onCancel?.("closing");
+    isStopped = true;
+    await vi.advanceTimersByTimeAsync(300);
+    expect([closed, vi.getTimerCount()]).toEqual([1, 0]);
   });
 
   it("goes on where somebody logs in otherwise, and gives up after five minutes or a login that fails [bounded]", async () => {

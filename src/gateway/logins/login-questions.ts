@@ -14,7 +14,7 @@ import { faultReply } from "../../protocol/reply.js";
 const LOGIN_MS = 5 * 60_000;
 /** Calls that wait for one login. Each holds its agent's connection; more than that come from a loop. */
 const MAX_WAITING = 100;
-/** The login may be made otherwise meanwhile, by `toolway login`. */
+/** The login may be made otherwise meanwhile, by `toolway login`, or be of no use any more. */
 const LOOK_MS = 250;
 
 /** What is needed of a server's login. */
@@ -22,6 +22,8 @@ export interface LoginInCall {
   readonly redirectPort: number | undefined;
   /** How many logins were finished, and are used by now. */
   readonly finished: number;
+  /** Nobody needs it any more: its entry is another, or the gateway closes. */
+  readonly isStopped: boolean;
   begin(redirectUri: string): Promise<BegunLogin>;
   finish(answer: LoginAnswer): Promise<void>;
 }
@@ -51,6 +53,8 @@ interface UnderWay {
   readonly done: Promise<boolean>;
   /** By session: whether its user went to the page. */
   readonly asked: Map<string, Promise<boolean>>;
+  /** Somebody is on the page: the login goes on, however long that takes them and their agent waits. */
+  isVisited: boolean;
   end(isIn: boolean): void;
 }
 
@@ -77,7 +81,7 @@ export class LoginQuestions implements LoginDesk {
       isOver = true;
       call.onCancel = undefined;
       act();
-      if (--underWay.waiting === 0) underWay.end(false);
+      if (--underWay.waiting === 0 && !underWay.isVisited) underWay.end(false);
     };
     call.onCancel = (reason) =>
       settle(() => call.reply(faultReply(new Fault("cancelled", reason ?? `${call.message.method} was taken back.`))));
@@ -98,7 +102,11 @@ export class LoginQuestions implements LoginDesk {
     const pageId = caller.era === "legacy" ? randomUUID() : undefined;
     const asked = underWay.begun
       .then((address) => caller.ask(question(server, address, pageId), taken.signal))
-      .then(({ result }) => isObject(result) && result["action"] === "accept")
+      .then(({ result }) => {
+        const isWilling = isObject(result) && result["action"] === "accept";
+        if (isWilling) underWay.isVisited = true;
+        return isWilling;
+      })
       // One that does not answer any more because somebody has logged in is not asked for.
       .catch(() => taken.signal.aborted);
     underWay.asked.set(sessionKey, asked);
@@ -113,7 +121,10 @@ export class LoginQuestions implements LoginDesk {
     let end: UnderWay["end"] = () => {};
     const done = new Promise<boolean>((resolve) => {
       const timer = setTimeout(() => end(false), LOGIN_MS).unref();
-      const look = setInterval(() => login.finished !== before && end(true), LOOK_MS).unref();
+      const look = setInterval(() => {
+        if (login.finished !== before) end(true);
+        else if (login.isStopped) end(false);
+      }, LOOK_MS).unref();
       end = (isIn) => {
         if (isEnded) return;
         isEnded = true;
@@ -143,7 +154,7 @@ export class LoginQuestions implements LoginDesk {
     };
     const begun = begin();
     begun.catch(failed);
-    const underWay: UnderWay = { waiting: 0, begun, done, asked: new Map(), end };
+    const underWay: UnderWay = { waiting: 0, begun, done, asked: new Map(), isVisited: false, end };
     this.#underWay.set(server, underWay);
     return underWay;
   }
