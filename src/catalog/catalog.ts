@@ -398,6 +398,11 @@ export class Catalog {
     );
   }
 
+  /** What the server said of itself, now or before. */
+  introOf(server: string): ServerIntro | undefined {
+    return this.#servers.get(server)?.intro;
+  }
+
   /** What the server offers to agents: hidden ones are not counted. */
   counts(server: string): Record<ListKind, number> {
     const count = (kind: ListKind): number => {

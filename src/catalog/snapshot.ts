@@ -106,7 +106,7 @@ function toListed(text: unknown): Listed | undefined {
 
 function toIntro(value: unknown): ServerIntro | undefined {
   if (!isObject(value)) return undefined;
-  const { era, version, capabilities, serverInfo, instructions } = value;
+  const { era, version, capabilities, serverInfo, instructions, more } = value;
   if (typeof version !== "string" || !isObject(capabilities) || !isObject(serverInfo)) return undefined;
   return {
     ...(era === "modern" ? { era } : {}),
@@ -114,6 +114,7 @@ function toIntro(value: unknown): ServerIntro | undefined {
     capabilities,
     serverInfo,
     instructions: typeof instructions === "string" ? instructions : undefined,
+    ...(isObject(more) ? { more } : {}),
   };
 }
 

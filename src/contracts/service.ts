@@ -87,6 +87,8 @@ export interface Introduction {
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject;
   readonly instructions: string | undefined;
+  /** At `/mcp/<server>`, what that server said of itself, as far as it is known. */
+  readonly own: { readonly serverInfo: JsonObject; readonly more?: JsonObject } | undefined;
 }
 
 export interface Service {

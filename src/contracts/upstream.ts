@@ -59,6 +59,8 @@ export interface ServerIntro {
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject;
   readonly instructions: string | undefined;
+  /** What else it said, its `_meta` too: members that nobody here knows. Absent where there is nothing. */
+  readonly more?: JsonObject;
 }
 
 export type ListKind = "tools" | "prompts" | "resources" | "resourceTemplates";

@@ -201,6 +201,7 @@ export class Pipeline implements Service, UpstreamEvents {
       capabilities: this.#catalog.capabilities(scope, sees, caller.era),
       serverInfo: { name: "toolway", title: "Toolway", version: this.#deps.version },
       instructions: this.#catalog.instructions(scope, sees),
+      own: scope !== undefined && sees(scope) ? this.#catalog.introOf(scope) : undefined,
     };
   }
 

@@ -8,7 +8,7 @@ import { closeHttp, listenOnLoopback } from "../fixtures/loopback.js";
 import { connectV1, toolNames, waitForTools } from "./clients.js";
 import { modernRequest, send } from "./eras.js";
 import { freePort, type Gateway, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
-import { INITIALIZED, initialize, post } from "./wire.js";
+import { INITIALIZED, initialize, lastOf, post } from "./wire.js";
 
 let gateway: Gateway;
 let folder: string;
@@ -89,6 +89,60 @@ describe("with every server down and every credential missing", () => {
     await writeFile(join(folder, "server"), script, { mode: 0o755 });
     await waitForTools(client, "absent__whoami");
     await until("list_changed", () => heard > 0);
+  });
+});
+
+describe("after a restart with every server away or its credential refused", () => {
+  it("initialize has every field that the server gave, and its tools are listed [menu-survives]", async () => {
+    const initialized = {
+      protocolVersion: "2025-11-25",
+      capabilities: { tools: {}, experimental: { "x/odd": { depth: 3 } }, "x-vendor": { since: "1999" } },
+      serverInfo: { name: "odd", version: "7", title: "Odd", websiteUrl: "https://odd.example", "x-more": [1] },
+      instructions: "Ask twice.",
+      _meta: { "odd.example/kept": true },
+    };
+    const tools = [{ name: "look", inputSchema: { type: "object" }, "x-kept": { a: 1 } }];
+    let isRefusing = false;
+    const odd = createServer((request, response) => {
+      if (isRefusing) return void response.writeHead(401).end();
+      let text = "";
+      request.on("data", (part) => {
+        text += part;
+      });
+      request.on("end", () => {
+        const { id, method } = JSON.parse(text || "{}") as { id?: number; method?: string };
+        const result = method === "initialize" ? initialized : method === "tools/list" ? { tools } : undefined;
+        if (request.method !== "POST") return void response.writeHead(405).end();
+        if (id === undefined) return void response.writeHead(202).end();
+        const error = { code: -32601, message: "There is no such method." };
+        response.writeHead(200, { "content-type": "application/json" });
+        response.end(JSON.stringify({ jsonrpc: "2.0", id, ...(result === undefined ? { error } : { result }) }));
+      });
+    });
+    afterAll(() => closeHttp(odd));
+    const url = `http://127.0.0.1:${await listenOnLoopback(odd)}/mcp`;
+    const auth = { bearer: { env: "TOOLWAY_TEST_KEY" } };
+    const first = await startGateway(
+      { mcpServers: { odd: { url, auth }, file: stdioFixture("stateful") } },
+      { env: { TOOLWAY_TEST_KEY: "a-key-that-was-good" } },
+    );
+    const client = await connectV1(first.url);
+    await waitForTools(client, "look", "whoami");
+    const initializeAt = async (path: string) => {
+      const answer = await post(`${first.url}${path}`, initialize("1"));
+      return JSON.parse(lastOf(answer)).result as Record<string, unknown>;
+    };
+    const before = await initializeAt("/odd");
+    expect(before).toMatchObject({ ...initialized, capabilities: { ...initialized.capabilities, tools: {} } });
+    await first.stop("SIGKILL");
+    isRefusing = true;
+    await first.again();
+    expect(await initializeAt("/odd")).toEqual(before);
+    expect(before["capabilities"]).toMatchObject({ tools: { listChanged: true } });
+    const { reply } = await send(`${first.url}/odd`, { method: "tools/list" });
+    expect(reply.result?.["tools"]).toEqual(tools);
+    const called = await send(first.url, { method: "tools/call", params: { name: "look", arguments: {} } });
+    expect(called.reply.error?.message).toMatch(/"odd".*TOOLWAY_TEST_KEY/);
   });
 });
 

@@ -98,14 +98,16 @@ export class ModernEra {
   }
 
   #discover(outlet: Outlet, presence: Presence): void {
-    const { capabilities, serverInfo, instructions } = this.#service.introduce(presence, presence.scope);
+    const { capabilities, serverInfo, instructions, own } = this.#service.introduce(presence, presence.scope);
+    const meta = own?.more?.["_meta"];
     const result = {
+      ...own?.more,
       resultType: "complete",
       supportedVersions: SUPPORTED_VERSIONS,
       capabilities,
       ...(instructions === undefined ? {} : { instructions }),
       ...DISCOVERED,
-      _meta: { [Meta.serverInfo]: serverInfo },
+      _meta: { ...(isObject(meta) ? meta : {}), [Meta.serverInfo]: serverInfo },
     };
     outlet.reply({ kind: "result", result });
   }

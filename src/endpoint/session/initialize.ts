@@ -29,10 +29,12 @@ function negotiate(asked: unknown): string {
   return typeof asked === "string" && isLegacyVersion(asked) ? asked : LATEST_LEGACY;
 }
 
-export function introduction(version: string, { capabilities, serverInfo, instructions }: Introduction): object {
-  return instructions === undefined
-    ? { protocolVersion: version, capabilities, serverInfo }
-    : { protocolVersion: version, capabilities, serverInfo, instructions };
+/** At `/mcp/<server>` an agent is told who that server is, with every member that it gave. */
+export function introduction(version: string, introduced: Introduction): object {
+  const { capabilities, instructions, own } = introduced;
+  const serverInfo = typeof own?.serverInfo["name"] === "string" ? own.serverInfo : introduced.serverInfo;
+  const known = { protocolVersion: version, capabilities, serverInfo };
+  return { ...own?.more, ...known, ...(instructions === undefined ? {} : { instructions }) };
 }
 
 /** JSON-RPC batches came with 2025-03-26 and went with 2025-06-18. */

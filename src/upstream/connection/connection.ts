@@ -166,8 +166,13 @@ export class Connection implements LinkEvents {
       this.#meeting = true;
       await this.#link.open(signal);
       const met = await this.#meet(signal);
-      // Nobody but the operator reads who the server says it is: it is kept and shown without secrets.
-      const intro = { ...met, serverInfo: cardWithoutSecrets(met.serverInfo, redactorFor(this.#spec.target)) };
+      // Who the server says it is, is kept and shown without secrets.
+      const { serverInfo, more } = met;
+      const card = cardWithoutSecrets(
+        more === undefined ? { serverInfo } : { serverInfo, more },
+        redactorFor(this.#spec.target),
+      );
+      const intro = { ...met, ...card };
       this.#meeting = false;
       if (this.#gone !== undefined) throw this.#gone;
       if (intro.era === "modern") {

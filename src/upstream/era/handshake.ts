@@ -53,11 +53,12 @@ export async function shakeHands(sender: CallSender, offer: HandshakeOffer, sign
       `The server speaks protocol version ${JSON.stringify(version)}, which Toolway does not know.`,
     );
   }
-  const { capabilities, serverInfo, instructions } = result;
+  const { protocolVersion: _, capabilities, serverInfo, instructions, ...more } = result;
   return {
     version,
     capabilities: isObject(capabilities) ? capabilities : {},
     serverInfo: isObject(serverInfo) ? serverInfo : {},
     instructions: typeof instructions === "string" ? instructions : undefined,
+    ...(Object.keys(more).length === 0 ? {} : { more }),
   };
 }

@@ -223,15 +223,30 @@ export function statusOf(fault: Fault): number | undefined {
   return typeof status === "number" ? status : undefined;
 }
 
+/** What we answer ourselves when we are asked who we are, or keep elsewhere. */
+const DISCOVERED: ReadonlySet<string> = new Set([
+  "resultType",
+  "supportedVersions",
+  "capabilities",
+  "instructions",
+  "ttlMs",
+  "cacheScope",
+  "_meta",
+]);
+
 function introOf(result: JsonObject): ServerIntro {
   const { capabilities, instructions, _meta } = result;
   const serverInfo = isObject(_meta) ? _meta[Meta.serverInfo] : undefined;
+  const more = Object.fromEntries(Object.entries(result).filter(([name]) => !DISCOVERED.has(name)));
+  const meta = Object.entries(isObject(_meta) ? _meta : {}).filter(([name]) => name !== Meta.serverInfo);
+  if (meta.length > 0) more["_meta"] = Object.fromEntries(meta);
   return {
     era: "modern",
     version: MODERN_VERSION,
     capabilities: isObject(capabilities) ? capabilities : {},
     serverInfo: isObject(serverInfo) ? serverInfo : {},
     instructions: typeof instructions === "string" ? instructions : undefined,
+    ...(Object.keys(more).length === 0 ? {} : { more }),
   };
 }
 
