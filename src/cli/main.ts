@@ -60,6 +60,7 @@ const io: Io = {
   isTTY: process.stdout.isTTY === true,
   isErrTTY: process.stderr.isTTY === true,
   columns: process.stdout.isTTY === true ? process.stdout.columns : undefined,
+  rows: process.stdout.isTTY === true ? process.stdout.rows : undefined,
   signal: stop.signal,
   program: programName(process.argv[1], process.env),
   takeSignals: (act) => {

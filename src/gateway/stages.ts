@@ -12,6 +12,7 @@ import type { ServerIntro } from "../contracts/upstream.js";
 import { Credentials } from "../credentials/credentials.js";
 import { CallLines } from "../observe/call-lines.js";
 import type { Transport } from "../observe/call-record.js";
+import { History } from "../observe/calls/history.js";
 import { KeptCalls } from "../observe/calls/kept-calls.js";
 import { sessionLog } from "../observe/debug-log.js";
 import type { Log } from "../observe/log.js";
@@ -148,10 +149,13 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     serverLabels,
     happenings,
   );
+  const history = new History((server, tool) => metrics.toolLabel(server, tool));
+  happenings.onRestart = (server) => history.restarted(server, systemClock.wall());
   const records = new CallRecords({
     lines: new CallLines(log, safeName),
     metrics,
     kept: new KeptCalls(safeName),
+    history,
     happenings,
     dropped: () => ({ log: log.lines?.dropped ?? 0, spans: parts.telemetry?.stats()?.dropped ?? 0 }),
   });
@@ -280,7 +284,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     lists,
     patterns,
     calls: new ProgramCalls(pipeline),
-    lookout: new Lookout({ records, observer }),
+    lookout: new Lookout({ records, observer, stateDir: state.dir, warn: (text) => log.warn(text) }),
     records,
     stderr,
     reaper,

@@ -3,6 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import type { HistoryAnswer } from "../../src/contracts/control/history.js";
 import { callText, connectStdioV1, connectV1, connectV2, waitForTools } from "./clients.js";
 import { type Gateway, root, type ServerEntry, startGateway, temporaryDirectory, until } from "./harness.js";
 import { callTool, createToken, refusal, toolway } from "./operator.js";
@@ -65,6 +66,8 @@ it("a call of an agent of either era, and one that is refused, are a line each, 
   expect((await toolway(gateway, "calls", "--failed")).out).toMatch(
     / local demo\/now: tool-error, .*\n.* local missing: not-found/,
   );
+  const { history } = JSON.parse((await toolway(gateway, "top", "--json")).out) as { history: HistoryAnswer };
+  expect(history.servers).toMatchObject([{ server: "demo", calls: 3, errors: 1, restarts: 0 }]);
   // At debug it tells of lists, sessions and connections, too.
   expect(callsIn(gateway)).toContainEqual(expect.objectContaining({ level: "debug", method: "tools/list" }));
   const session = { text: "session opened", principal: "local", client: "toolway-e2e" };

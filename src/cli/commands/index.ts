@@ -51,6 +51,7 @@ import { status } from "./status.js";
 import { stdio } from "./stdio.js";
 import { tokenCreate, tokenHeader, tokenList, tokenRedeem, tokenRevoke, tokenRotate, tokenShow } from "./token.js";
 import { tools } from "./tools.js";
+import { top } from "./top.js";
 import { version } from "./version.js";
 
 /** Words that hold verbs, with what the help says of them. */
@@ -77,6 +78,7 @@ export const commands: readonly Command[] = [
   down,
   logs,
   calls,
+  top,
   metrics,
   dashboard,
   reload,

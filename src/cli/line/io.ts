@@ -17,6 +17,8 @@ export interface Io {
   readonly isErrTTY: boolean;
   /** How wide the terminal is; unknown where stdout is none. */
   readonly columns?: number | undefined;
+  /** How high it is. */
+  readonly rows?: number | undefined;
   /** Fires at the first Ctrl-C or SIGTERM, or when the terminal goes away; its reason is a `Stopped`. */
   readonly signal: AbortSignal;
   /**

@@ -70,7 +70,7 @@ function faultsFirst(servers: readonly ServerStatus[]): readonly ServerStatus[] 
   return [...servers].sort((one, other) => Number(isInTrouble(other)) - Number(isInTrouble(one)));
 }
 
-function isInTrouble({ state, circuit }: ServerStatus): boolean {
+export function isInTrouble({ state, circuit }: ServerStatus): boolean {
   return IN_TROUBLE.has(state) || circuit !== "closed";
 }
 
@@ -136,7 +136,7 @@ function executorRows({ name, members }: ExecutorStatus, style: Style, nowMs: nu
   ]);
 }
 
-function stateText(server: ServerStatus, style: Style): string {
+export function stateText(server: ServerStatus, style: Style): string {
   // Up, but no calls go to it: what an operator must not overlook.
   if (server.state === "ready" && server.circuit !== "closed") return style.red(`circuit ${server.circuit}`);
   return paintState(server.state, style);

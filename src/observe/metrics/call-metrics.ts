@@ -198,6 +198,11 @@ export class CallMetrics implements CallSink {
     return known;
   }
 
+  /** The name of a tool as it may be shown, or the one of all for which there is no room; undefined where it is not listed. */
+  toolLabel(server: string, tool: string): string | undefined {
+    return this.#tool(server, tool);
+  }
+
   /** The name of a tool as it may be shown: undefined where its server does not list it, or has too many. */
   toolName(server: string, tool: string): string | undefined {
     const name = this.#tool(server, tool);

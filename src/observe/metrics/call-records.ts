@@ -1,7 +1,9 @@
-// Who gets the records of calls: the metrics and what is kept of the last ones always, and the log where calls are to be written in it.
+// Who gets the records of calls: the metrics, the last calls and the past always, and the log where
+// calls are to be written in it.
 
 import type { CallLines } from "../call-lines.js";
 import { CallRecorder } from "../call-recorder.js";
+import type { History } from "../calls/history.js";
 import type { KeptCalls } from "../calls/kept-calls.js";
 import type { CallMetrics } from "./call-metrics.js";
 import type { Happenings } from "./happenings.js";
@@ -10,6 +12,7 @@ interface CallRecordsParts {
   readonly lines: CallLines;
   readonly metrics: CallMetrics;
   readonly kept: KeptCalls;
+  readonly history: History;
   readonly happenings: Happenings;
   readonly dropped: CallRecords["dropped"];
 }
@@ -18,26 +21,28 @@ export class CallRecords {
   readonly recorder: CallRecorder;
   readonly metrics: CallMetrics;
   readonly kept: KeptCalls;
+  readonly history: History;
   readonly happenings: Happenings;
   /** What was not passed on since it came too fast, beside calls: lines of the log, spans. */
   readonly dropped: () => Readonly<Record<string, number>>;
   readonly #lines: CallLines;
 
-  constructor({ lines, metrics, kept, happenings, dropped }: CallRecordsParts) {
+  constructor({ lines, metrics, kept, history, happenings, dropped }: CallRecordsParts) {
     this.#lines = lines;
     this.kept = kept;
+    this.history = history;
     this.happenings = happenings;
     this.dropped = dropped;
     this.metrics = metrics;
-    this.recorder = new CallRecorder([metrics, kept]);
+    this.recorder = new CallRecorder([metrics, kept, history]);
   }
 
   /** To be called with every config: its names and secrets may be others. */
   configure(areLogged: boolean | undefined): void {
-    const { metrics, kept } = this;
-    this.recorder.setSinks(areLogged === true && this.#lines.isOn ? [metrics, kept, this.#lines] : [metrics, kept]);
+    const always = [this.metrics, this.kept, this.history];
+    this.recorder.setSinks(areLogged === true && this.#lines.isOn ? [...always, this.#lines] : always);
     this.#lines.forgetNames();
-    metrics.forgetNames();
+    this.metrics.forgetNames();
   }
 
   /** Counts and writes what waits. */

@@ -44,6 +44,8 @@ export class Happenings {
     COMMIT_SECONDS,
   );
   readonly #servers: ServerLabels;
+  /** Told of each start that took the place of a connection that was lost. */
+  onRestart: ((server: string) => void) | undefined;
   /** When sessions of agents that are open were opened, by their keys. */
   readonly #opened = new Map<string, number>();
 
@@ -60,6 +62,7 @@ export class Happenings {
   }
 
   started(server: string, reason: StartReason): void {
+    if (reason === "restart") this.onRestart?.(server);
     this.starts.add([
       ["toolway_server", this.#servers.of(server)],
       ["reason", reason],
