@@ -101,7 +101,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "store/local": "contracts runtime store",
   "store/commits": "contracts runtime store",
   "store/nats": "contracts runtime store store/commits",
-  "store/ownership": "contracts",
+  "store/ownership": "contracts runtime store",
   tokens: "contracts runtime runtime/words",
   upstream:
     "contracts mailbox/join protocol protocol/definitions runtime runtime/memory runtime/redact runtime/words upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/mailbox upstream/modern upstream/stdio upstream/supervise",

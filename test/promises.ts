@@ -353,4 +353,9 @@ export const PROMISES: readonly Promised[] = [
     text: "Of a partition's holders at most one acts at a time, by the holder's own clock: one that was frozen past its lease does not act when it wakes.",
     status: "made",
   },
+  {
+    id: "takeover",
+    text: "Partitions are spread evenly over the gateways that live; what one held is another's within ten seconds of a kill and at once after a stop, while the engine has a leader.",
+    status: "made",
+  },
 ];

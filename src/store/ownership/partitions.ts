@@ -1,0 +1,272 @@
+// The driver of ownership: keeps the heart's records in the shared store, opens and closes partitions as it says, and asks it
+// with the time of now.
+
+import type { GatewaySeen, PartitionKeeper, Partitions } from "../../contracts/partitions.js";
+import type { SharedMap, Store } from "../../contracts/store.js";
+import type { Clock } from "../../runtime/clock.js";
+import { resultWithin } from "../../runtime/wait.js";
+import { StoreError } from "../store-error.js";
+import {
+  type GatewayRecord,
+  gatewayOf,
+  type Moment,
+  Ownership,
+  type OwnershipStep,
+  type PartitionRecord,
+} from "./ownership.js";
+
+/** Enough for a hundred gateways to have some each, and few enough for one to have them all. */
+export const PARTITIONS = 64;
+/** What a keeper may still finish when it has lost a partition: longer, and others would wait for what they may take. */
+const REST_MS = 5_000;
+/** For everything to be handed over: the rest of what is under way, and two writes for each partition. */
+const RELEASE_MS = 15_000;
+
+export interface PartitionsOptions {
+  /** What all gateways read. */
+  readonly shared: Store;
+  /** Of one partition, from which its former owner is shut out. */
+  readonly open: (partition: number) => Promise<Store>;
+  /** This gateway, with another name at each start. No dot in it. */
+  readonly self: string;
+  readonly clock: Clock;
+  readonly warn: (text: string) => void;
+  readonly count?: number;
+}
+
+interface LayoutRecord {
+  readonly v: 1;
+  readonly partitions: number;
+}
+
+/** Knows who owns what when it resolves. Throws where the engine was made for another number of partitions. */
+export async function openPartitions(options: PartitionsOptions): Promise<Partitions> {
+  const count = options.count ?? PARTITIONS;
+  const layout = options.shared.shared<LayoutRecord>("layout");
+  await layout.create("partitions", { v: 1, partitions: count });
+  const kept = layout.get("partitions");
+  if (kept === undefined || kept.v !== 1 || kept.partitions !== count) {
+    const has = typeof kept?.partitions === "number" ? `${kept.partitions} partitions` : "partitions of another form";
+    throw new StoreError(
+      "invalid",
+      `The engine has ${has}, fixed when it was first used, and this Toolway wants ${count}: the queues would be looked for ` +
+        'in the wrong places. Run the version that made it, or give this one another "prefix" in "engine".',
+    );
+  }
+  return new OwnedPartitions(options, count);
+}
+
+class OwnedPartitions implements Partitions {
+  readonly count: number;
+  readonly #options: PartitionsOptions;
+  readonly #heart: Ownership;
+  readonly #gateways: SharedMap<GatewayRecord>;
+  readonly #records: SharedMap<PartitionRecord>;
+  readonly #stores = new Map<number, Store>();
+  /** Those that are being taken: what is lost meanwhile is closed afterwards. */
+  readonly #taking = new Map<number, Promise<void>>();
+  readonly #listeners = new Set<(partition: number) => void>();
+  readonly #unwatch: (() => void)[];
+  #keeper: PartitionKeeper | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isDue = false;
+  #isOver = false;
+  #released: Promise<void> | undefined;
+  #gone: (() => void) | undefined;
+
+  constructor(options: PartitionsOptions, count: number) {
+    this.#options = options;
+    this.count = count;
+    this.#heart = new Ownership(options.self, count);
+    this.#gateways = options.shared.shared<GatewayRecord>("gateways");
+    this.#records = options.shared.shared<PartitionRecord>("partitions");
+    for (const [name] of this.#gateways.entries()) this.#sawGateway(name);
+    for (let partition = 0; partition < count; partition++) this.#sawPartition(partition);
+    this.#unwatch = [
+      this.#gateways.watch((name) => {
+        this.#sawGateway(name);
+        this.#soon();
+      }),
+      this.#records.watch((key) => {
+        this.#sawPartition(Number(key));
+        this.#soon();
+      }),
+    ];
+  }
+
+  /** FNV-1a: small, and the same everywhere. */
+  of(key: string): number {
+    let hash = 0x811c9dc5;
+    for (let n = 0; n < key.length; n++) hash = Math.imul(hash ^ key.charCodeAt(n), 0x01000193);
+    return (hash >>> 0) % this.count;
+  }
+
+  ownerOf(partition: number): string | undefined {
+    return this.#heart.ownerOf(partition);
+  }
+
+  mayAct(partition: number): boolean {
+    return !this.#isOver && this.#heart.mayAct(partition, this.#moment());
+  }
+
+  gateways(): readonly GatewaySeen[] {
+    return this.#heart.living().map(({ name, isLeaving, held }) => {
+      return { gateway: gatewayOf(name), isLeaving, partitions: held };
+    });
+  }
+
+  run(keeper: PartitionKeeper): void {
+    this.#keeper = keeper;
+    this.#heart.run();
+    this.#turn();
+  }
+
+  onChange(listener: (partition: number) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  release(): Promise<void> {
+    this.#released ??= this.#release();
+    return this.#released;
+  }
+
+  async #release(): Promise<void> {
+    this.#heart.leave();
+    const gone = new Promise<void>((resolve) => {
+      this.#gone = resolve;
+    });
+    this.#turn();
+    // Without the engine nothing can be handed over: others take it when they have heard nothing for a lease.
+    await resultWithin(gone, RELEASE_MS);
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    for (const end of this.#unwatch) end();
+    await Promise.all([...this.#stores.keys()].map((partition) => this.#closeStore(partition)));
+  }
+
+  #moment(): Moment {
+    return { nowMs: this.#options.clock.now(), wallMs: this.#options.clock.wall() };
+  }
+
+  #sawGateway(name: string): void {
+    const seen = this.#gateways.read(name);
+    this.#heart.sawGateway(name, seen?.value, seen?.revision, this.#options.clock.now());
+  }
+
+  #sawPartition(partition: number): void {
+    const seen = this.#records.read(String(partition));
+    this.#heart.sawPartition(partition, seen?.value, seen?.revision);
+    this.#changed(partition);
+  }
+
+  #changed(partition: number): void {
+    for (const listener of this.#listeners) listener(partition);
+  }
+
+  /** What is seen in one turn of the event loop is decided on together. */
+  #soon(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    queueMicrotask(() => this.#turn());
+  }
+
+  #turn(): void {
+    this.#isDue = false;
+    if (this.#isOver) return;
+    for (const step of this.#heart.next(this.#moment())) this.#do(step);
+    if (this.#heart.isGone) this.#gone?.();
+    clearTimeout(this.#timer);
+    const waitMs = this.#heart.wakeMs - this.#options.clock.now();
+    this.#timer = setTimeout(() => this.#turn(), Math.max(1, Math.ceil(waitMs)));
+    this.#timer.unref();
+  }
+
+  #do(step: OwnershipStep): void {
+    switch (step.do) {
+      case "open":
+        this.#taking.set(step.partition, this.#open(step.partition));
+        break;
+      case "close":
+        void this.#close(step.partition);
+        break;
+      case "forget":
+        this.#gateways.delete(step.name).catch(() => {});
+        break;
+      case "gateway":
+        void this.#write(step, this.#gateways, step.name, step.record, () => this.#sawGateway(step.name));
+        break;
+      default: {
+        const { partition, record } = step;
+        void this.#write(step, this.#records, String(partition), record, () => this.#sawPartition(partition));
+      }
+    }
+  }
+
+  async #write<V>(
+    step: OwnershipStep & { readonly revision: number | undefined },
+    map: SharedMap<V>,
+    key: string,
+    value: V,
+    saw: () => void,
+  ): Promise<void> {
+    let outcome: "written" | "refused" | "unknown" = "unknown";
+    try {
+      const { revision } = step;
+      const written = await (revision === undefined ? map.create(key, value) : map.update(key, value, revision));
+      outcome = written === undefined ? "refused" : "written";
+    } catch {
+      // The engine is away, or nobody can say: what is seen next says it.
+    }
+    saw();
+    this.#heart.answered(step, outcome, this.#options.clock.now());
+    this.#soon();
+  }
+
+  async #open(partition: number): Promise<void> {
+    try {
+      const store = await this.#options.open(partition);
+      this.#stores.set(partition, store);
+      this.#heart.opened(partition);
+      await this.#keeper?.taken(partition, store);
+      this.#changed(partition);
+    } catch (error) {
+      // One that is fenced or lost while it is opened is only somebody else's.
+      if ((error as { code?: string }).code !== "fenced") {
+        this.#options.warn(`Partition ${partition} could not be opened, and is left to others: ${messageOf(error)}`);
+      }
+      await this.#closeStore(partition);
+      this.#heart.notOpened(partition, this.#options.clock.now());
+    }
+    this.#taking.delete(partition);
+    this.#soon();
+  }
+
+  async #close(partition: number): Promise<void> {
+    await this.#taking.get(partition);
+    try {
+      const rest = this.#keeper?.lost(partition);
+      if (rest !== undefined) await resultWithin(rest, REST_MS);
+    } catch (error) {
+      this.#options.warn(`Partition ${partition} was not closed in good order: ${messageOf(error)}`);
+    }
+    await this.#closeStore(partition);
+    this.#heart.closed(partition);
+    this.#soon();
+  }
+
+  /** What a silent engine still has to say is not waited for. */
+  async #closeStore(partition: number): Promise<void> {
+    const store = this.#stores.get(partition);
+    this.#stores.delete(partition);
+    if (store !== undefined)
+      await resultWithin(
+        store.close().catch(() => {}),
+        REST_MS,
+      );
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
