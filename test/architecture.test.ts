@@ -37,6 +37,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "config/inputs": "runtime",
   "config/edit": "config config/clients runtime runtime/redact",
   contracts: "protocol",
+  "contracts/engine": "contracts",
   "contracts/control": "",
   control: "runtime",
   "control/door": "contracts control runtime",
@@ -100,8 +101,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   store: "contracts runtime",
   "store/local": "contracts runtime store",
   "store/commits": "contracts runtime store",
-  "store/nats": "contracts runtime store store/commits",
-  "store/ownership": "contracts runtime store",
+  "store/nats": "contracts contracts/engine runtime store store/commits",
+  "store/ownership": "contracts contracts/engine runtime store",
   tokens: "contracts runtime runtime/words",
   upstream:
     "contracts mailbox/join protocol protocol/definitions runtime runtime/memory runtime/redact runtime/words upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/mailbox upstream/modern upstream/stdio upstream/supervise",

@@ -358,4 +358,9 @@ export const PROMISES: readonly Promised[] = [
     text: "Partitions are spread evenly over the gateways that live; what one held is another's within ten seconds of a kill and at once after a stop, while the engine has a leader.",
     status: "made",
   },
+  {
+    id: "peers-answer",
+    text: "A gateway that asks another gets its answer whole, or is told at once that it is not there, or that the outcome is unknown.",
+    status: "made",
+  },
 ];

@@ -1,7 +1,7 @@
 // Partitions over a real nats-server: who owns which, and what happens to them when gateways come and go.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Partitions } from "../../src/contracts/partitions.js";
+import type { Partitions } from "../../src/contracts/engine/partitions.js";
 import type { Store } from "../../src/contracts/store.js";
 import { systemClock } from "../../src/runtime/clock.js";
 import { type Engine, openEngine } from "../../src/store/nats/connection.js";

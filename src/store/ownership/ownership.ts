@@ -440,7 +440,7 @@ function close(partition: number, view: PartitionView, steps: OwnershipStep[]): 
 
 /** The same at all that see the same gateways: nobody gives what another would give back. */
 function sharesOf(names: readonly string[], count: number): Map<string, number> {
-  const sorted = [...names].sort();
+  const sorted = [...names].sort((a, b) => (a < b ? -1 : 1));
   const each = Math.floor(count / Math.max(1, sorted.length));
   return new Map(sorted.map((name, rank) => [name, rank < count % sorted.length ? each + 1 : each]));
 }

@@ -1,7 +1,7 @@
 // The driver of ownership: keeps the heart's records in the shared store, opens and closes partitions as it says, and asks it
 // with the time of now.
 
-import type { GatewaySeen, PartitionKeeper, Partitions } from "../../contracts/partitions.js";
+import type { GatewaySeen, PartitionKeeper, Partitions } from "../../contracts/engine/partitions.js";
 import type { SharedMap, Store } from "../../contracts/store.js";
 import type { Clock } from "../../runtime/clock.js";
 import { resultWithin } from "../../runtime/wait.js";

@@ -1,7 +1,7 @@
 // Who of several gateways does what must be done by one: queues are spread over partitions, and each partition has one owner
 // at a time, which alone may act for it.
 
-import type { Store } from "./store.js";
+import type { Store } from "../store.js";
 
 /** What runs at the owner of a partition. */
 export interface PartitionKeeper {

@@ -1,0 +1,36 @@
+// What gateways on one engine ask of each other while they live: a question to one of them by name, and its answer. Nothing of
+// it is kept; whoever needs more than an answer or an error writes it down first.
+
+export type PeerErrorCode =
+  /** Nobody of that name is there, or the engine is away: it was not asked. */
+  | "away"
+  /** It was asked, and no answer came: what became of it is unknown. */
+  | "late"
+  /** It was asked, and could not do it. */
+  | "failed"
+  /** Too much is under way here; it was not asked. */
+  | "busy";
+
+export class PeerError extends Error {
+  override readonly name = "PeerError";
+  readonly code: PeerErrorCode;
+
+  constructor(code: PeerErrorCode, text: string) {
+    super(text);
+    this.code = code;
+  }
+}
+
+export interface PeerAsk {
+  readonly timeoutMs: number;
+  /** Gives the question up: it ends as `late`. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Peers {
+  /** Rejects with a PeerError. */
+  ask(peer: string, kind: string, body: Uint8Array, options: PeerAsk): Promise<Uint8Array>;
+  /** Answers questions of a kind from now on. What the handler throws is told to whoever asked, in its words. */
+  answer(kind: string, handler: (from: string, body: Uint8Array) => Promise<Uint8Array>): () => void;
+  close(): Promise<void>;
+}

@@ -1,0 +1,107 @@
+// Questions between gateways over a real nats-server.
+
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Peers } from "../../src/contracts/engine/peers.js";
+import { type Engine, openEngine } from "../../src/store/nats/connection.js";
+import { openPeers } from "../../src/store/nats/peers.js";
+import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
+import { until } from "../fixtures/wait.js";
+
+const title = natsPrograms.length === 0 ? `gateways that ask each other, ${NO_NATS}` : "gateways that ask each other";
+const KEY = randomBytes(32);
+
+describe.skipIf(natsPrograms.length === 0)(title, () => {
+  let nats: Nats;
+  const engines: Engine[] = [];
+  let a: Peers;
+  let b: Peers;
+
+  beforeAll(async () => {
+    nats = await startNats();
+    a = await peers("a");
+    b = await peers("b");
+  });
+  afterAll(async () => {
+    for (const engine of engines) await engine.close();
+  });
+
+  async function engine(): Promise<Engine> {
+    const nodes = nats.nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+    const rest = { tls: undefined, auth: undefined, monitor: undefined, replicas: 1, prefix: "tw" };
+    const opened = await openEngine({ ...rest, nodes, key: { from: "env", name: "KEY" } }, { env: { KEY: "unused" } });
+    engines.push(opened);
+    return opened;
+  }
+
+  async function peers(self: string, key: Uint8Array = KEY): Promise<Peers> {
+    return openPeers({ engine: await engine(), prefix: "tw", self, key });
+  }
+
+  it("get an answer, however long it or the question is, byte for byte [peers-answer]", async () => {
+    b.answer("echo", async (from, body) => Buffer.concat([Buffer.from(from), body]));
+    for (const size of [0, 10, 256 * 1024, 256 * 1024 + 1, 3_000_000]) {
+      const body = randomBytes(size);
+      const answer = await a.ask("b", "echo", body, { timeoutMs: 10_000 });
+      expect(Buffer.compare(answer, Buffer.concat([Buffer.from("a"), body]))).toBe(0);
+    }
+  });
+
+  it("are told at once where nobody of that name is there, or nobody knows what is asked [peers-answer]", async () => {
+    const body = Buffer.from("x");
+    await expect(a.ask("nobody", "echo", body, { timeoutMs: 600_000 })).rejects.toMatchObject({ code: "away" });
+    await expect(a.ask("b", "unheard", body, { timeoutMs: 600_000 })).rejects.toMatchObject({
+      code: "away",
+      message: 'Gateway b knows no "unheard": it was not begun.',
+    });
+  });
+
+  it("are told that the outcome is unknown where no answer comes, and in the other's words why it could not [peers-answer]", async () => {
+    let begun = 0;
+    b.answer("silent", () => {
+      begun++;
+      return new Promise(() => {});
+    });
+    b.answer("refuses", async () => {
+      throw new Error("The disk is full.");
+    });
+    const body = Buffer.from("x");
+    await expect(a.ask("b", "silent", body, { timeoutMs: 50 })).rejects.toMatchObject({ code: "late" });
+    const given = new AbortController();
+    const asked = a.ask("b", "silent", body, { timeoutMs: 600_000, signal: given.signal });
+    await until("it to be begun", () => begun === 2);
+    given.abort();
+    await expect(asked).rejects.toMatchObject({ code: "late" });
+    await expect(a.ask("b", "refuses", body, { timeoutMs: 5_000 })).rejects.toMatchObject({
+      code: "failed",
+      message: "The disk is full.",
+    });
+  });
+
+  it("show nothing of what they say to whoever reads the engine's traffic, and answer nobody without the key [engine-sealed]", async () => {
+    const heard: Buffer[] = [];
+    const spy = await engine();
+    spy.connection.subscribe(">", {
+      callback: (_, message) => {
+        heard.push(Buffer.from(message.data));
+      },
+    });
+    await spy.connection.flush();
+    b.answer("echo", async (_, body) => body);
+    const secret = "a-secret-argument";
+    await a.ask("b", "echo", Buffer.from(secret), { timeoutMs: 5_000 });
+    await until("both messages", () => heard.length >= 2);
+    for (const one of heard) expect(one.includes(secret) || one.includes("echo")).toBe(false);
+    const stranger = await peers("c", randomBytes(32));
+    await expect(stranger.ask("b", "echo", Buffer.from("x"), { timeoutMs: 200 })).rejects.toMatchObject({
+      code: "late",
+    });
+    // What was said to one is of no use at another, nor is anything that is changed.
+    const [question] = heard as [Buffer];
+    const again = (bytes: Uint8Array, to: string) => spy.connection.request(`tw.peer.${to}`, bytes, { timeout: 200 });
+    await expect(again(question, "a")).rejects.toMatchObject({ name: "TimeoutError" });
+    await expect(again(Buffer.concat([question.subarray(0, -1), Buffer.from([0, 1])]), "b")).rejects.toMatchObject({
+      name: "TimeoutError",
+    });
+  });
+});
