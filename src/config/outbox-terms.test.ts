@@ -13,6 +13,16 @@ const withTool = (tool: string, entry = "", beside = "") =>
 const termsOf = (tool: string) => read(withTool(tool)).servers[0]?.outbox?.get(ownToolName("create_issue"));
 
 describe("the outbox of a tool, in a config", () => {
+  it("needs no key at a mailbox, where the id of the message is one, and takes the one that is named", () => {
+    const at = (outbox: string) =>
+      read(
+        `{ "mailboxes": {}, "mcpServers": { "studio": { "mailbox": "studio", "tools": { "note": { "outbox": ${outbox} } } } } }`,
+      ).servers[0]?.outbox?.get(ownToolName("note"))?.key;
+    expect(at("true")).toEqual({ in: "message" });
+    expect(at('{ "lane": false }')).toEqual({ in: "message" });
+    expect(at('{ "key": "arguments.id" }')).toEqual({ in: "argument", path: ["id"] });
+  });
+
   it("is true for the usual terms: no key, a lane for each principal, a day, and what is unknown holds nothing up", () => {
     expect(termsOf('"outbox": true')).toEqual({
       key: undefined,

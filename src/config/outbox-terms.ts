@@ -27,6 +27,7 @@ export function resolveOutbox(
     tools,
     isolation,
   }: { readonly tools?: Tools | undefined; readonly isolation?: ServerEntry["isolation"] | undefined },
+  isMailbox: boolean,
   path: KeyPath,
   report: Report,
 ): ReadonlyMap<OwnToolName, OutboxTerms> | undefined {
@@ -43,7 +44,10 @@ export function resolveOutbox(
       });
     }
     tellContradictions(entry, at, report);
-    terms.set(ownToolName(own), outbox === true ? USUAL : read(outbox, own, tools, at, report));
+    const said = outbox === true ? USUAL : read(outbox, own, tools, at, report);
+    // The machine behind a mailbox writes down what it begins: the id of the message is key enough.
+    const isByMessage = isMailbox && said.key === undefined;
+    terms.set(ownToolName(own), isByMessage ? { ...said, key: { in: "message" } } : said);
   }
   return terms.size === 0 ? undefined : terms;
 }

@@ -64,7 +64,7 @@ export function resolveServer(
     supervision,
     trust,
     repeatable: new Set(harmless.map(ownToolName)),
-    outbox: resolveOutbox(entry, [...path, "tools"], context.report),
+    outbox: resolveOutbox(entry, target.kind === "mailbox", [...path, "tools"], context.report),
     card,
   };
   return { server: { ...spec, ...menu, budget }, menu };

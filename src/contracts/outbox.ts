@@ -19,12 +19,13 @@ export const MAX_RECEIPT_WAIT_S = 45;
 export const MAX_RECEIPTS_LISTED = 100;
 export const DEFAULT_RECEIPTS_LISTED = 20;
 
-/** Where the server wants the key by which it knows a write that it has had before. */
-export interface KeyPlace {
-  /** `argument`: a path below `arguments`; `meta`: a name in `_meta`. */
-  readonly in: "argument" | "meta";
-  readonly path: readonly string[];
-}
+/**
+ * Where the server wants the key by which it knows a write that it has had before. `argument`: at a path below `arguments`;
+ * `meta`: under a name in `_meta`; `message`: nowhere in the call, since the id of the message that carries it is the key.
+ */
+export type KeyPlace =
+  | { readonly in: "argument" | "meta"; readonly path: readonly string[] }
+  | { readonly in: "message" };
 
 /**
  * Writes of one lane are delivered one at a time, in their order. `principal`: one lane for each principal and server;

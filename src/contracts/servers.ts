@@ -43,6 +43,8 @@ export interface ServerHandle {
 
 export interface ServerConnection extends Upstream {
   readonly isReady: boolean;
+  /** Where the machine behind it writes down what it is sent, so that a repeat runs once. Undefined where none does, or several. */
+  readonly journal?: string | undefined;
   /** Progress of what the server asked the agent for; true where that question came by this connection. */
   agentProgress(sessionKey: string, message: NotificationMessage): boolean;
 }

@@ -9,6 +9,27 @@ import type { Caller } from "./caller.js";
 import type { OwnName } from "./names.js";
 import type { WayNotes } from "./service.js";
 
+/**
+ * Says to a machine behind a mailbox which call this is: the machine writes down what it begins, and answers a repeat from
+ * that. So the id of the message is the key of the call.
+ */
+export interface MessageKey {
+  /** Of the message. It ends with a dash and the number. */
+  readonly id: string;
+  /** Of the request within it: the same at each repeat, since the reply that the machine has kept carries it. */
+  readonly number: number;
+  /** Tells a repeat from another call under the same id, however it is worded this time. */
+  readonly digest: string;
+  /** The one that writes it down: it goes to no other. */
+  readonly journal: string;
+  /** How long the machine has to know it. */
+  readonly leftMs: number;
+  /** It may have been sent before. */
+  readonly isRepeat: boolean;
+  /** Its agent took it back, and the machine is told. One that is merely not waited for any more goes on there. */
+  isTakenBack: boolean;
+}
+
 /** A request on its way to a server. Made by the pipeline; answered exactly once, by `reply`. */
 export interface UpstreamCall {
   /** Undefined where the gateway itself asks (lists, levels, subscriptions). */
@@ -28,6 +49,8 @@ export interface UpstreamCall {
   reply(reply: Reply): void;
   /** Undefined where nobody wants to know of it. */
   readonly notes?: WayNotes | undefined;
+  /** Undefined where a repeat is not known for one. */
+  readonly messageKey?: MessageKey | undefined;
   /** Is called when it is sent a second time, on a new connection. */
   repeated?(): void;
   /**

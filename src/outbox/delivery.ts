@@ -2,13 +2,16 @@
 
 import type { AgentProfile, Caller, NotificationText, Principal, SubscribedUris } from "../contracts/caller.js";
 import type { AgentCall, CallNotes } from "../contracts/service.js";
+import type { MessageKey } from "../contracts/upstream.js";
+import { hashText } from "../protocol/canonical.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { RequestMessage, ResponseMessage } from "../protocol/message.js";
 import type { Era } from "../protocol/modern.js";
 import type { Reply } from "../protocol/reply.js";
-import { ANSWER_MS } from "./lanes/limits.js";
-import type { WriteFacts } from "./lanes/write.js";
+import type { KeptWrite } from "./lanes/lane.js";
+import { ANSWER_MS, MESSAGE_LIFE_MS } from "./lanes/limits.js";
+import type { WriteFacts, WriteMessage } from "./lanes/write.js";
 
 /** An agent that waits for what comes of a write. */
 export class Waiter {
@@ -156,14 +159,28 @@ export class DeliveryCall implements AgentCall {
   readonly message: RequestMessage;
   readonly scope = undefined;
   readonly notes: CallNotes | undefined;
+  readonly messageKey: MessageKey | undefined;
   onCancel: ((reason: string | undefined) => void) | undefined = undefined;
   #onReply: ((reply: Reply) => void) | undefined;
 
-  constructor(caller: Caller, message: RequestMessage, notes: CallNotes | undefined, onReply: (reply: Reply) => void) {
+  constructor(
+    caller: Caller,
+    message: RequestMessage,
+    notes: CallNotes | undefined,
+    messageKey: MessageKey | undefined,
+    onReply: (reply: Reply) => void,
+  ) {
     this.caller = caller;
     this.message = message;
     this.notes = notes;
+    this.messageKey = messageKey;
     this.#onReply = onReply;
+  }
+
+  /** Its agent does not want it any more. */
+  takeBack(reason: string | undefined): void {
+    if (this.messageKey !== undefined) this.messageKey.isTakenBack = true;
+    this.onCancel?.(reason);
   }
 
   reply(reply: Reply): void {
@@ -171,4 +188,29 @@ export class DeliveryCall implements AgentCall {
     this.#onReply = undefined;
     onReply?.(reply);
   }
+}
+
+/** Whom the message of a write is for that is about to be sent: undefined where the id of a message is not its key. */
+export function messageFor(write: KeptWrite, journal: string | undefined, nowMs: number): WriteMessage | undefined {
+  if (write.facts.terms.key?.in !== "message" || journal === undefined) return undefined;
+  return { journal, untilAgeMs: nowMs - write.bornMs + MESSAGE_LIFE_MS };
+}
+
+/** The same for each repeat, also by another life of this process; another one where it begins anew. */
+export function messageKeyOf(
+  { facts, message, round, bornMs, maybe }: KeptWrite,
+  nowMs: number,
+): MessageKey | undefined {
+  if (message === undefined) return undefined;
+  const hash = hashText(`${facts.id} ${round}`).replaceAll("-", "_");
+  const number = Buffer.from(hash, "base64url").readUIntBE(0, 6) + 1;
+  return {
+    id: `${hash}-${number}`,
+    number,
+    digest: facts.argumentsHash,
+    journal: message.journal,
+    leftMs: Math.max(1, bornMs + message.untilAgeMs - nowMs),
+    isRepeat: maybe,
+    isTakenBack: false,
+  };
 }

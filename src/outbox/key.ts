@@ -24,6 +24,8 @@ const META = ["params", "_meta"];
 const NAME = ["params", "name"];
 const PROGRESS_TOKEN = [...META, "progressToken"];
 
+type PlaceInCall = Exclude<KeyPlace, { readonly in: "message" }>;
+
 export interface KeyedCall {
   /** As its agent knows it. */
   readonly key: string;
@@ -42,8 +44,9 @@ export interface KeyedCall {
 export function keyedCall(
   message: RequestMessage,
   to: { readonly server: string; readonly tool: OwnToolName; readonly principal: string },
-  place: KeyPlace | undefined,
+  said: KeyPlace | undefined,
 ): KeyedCall {
+  const place = said === undefined || said.in === "message" ? undefined : said;
   const params = message.params ?? {};
   const inArgument = place?.in === "argument" ? keyAt(params["arguments"], place.path) : undefined;
   const inMeta = place?.in === "meta" ? keyAt(params["_meta"], place.path) : undefined;
@@ -81,7 +84,7 @@ function keyAt(value: unknown, path: readonly string[]): string | undefined {
 }
 
 /** The arguments without the key, in one text for all the ways to write them. */
-function argumentsText(message: RequestMessage, place: KeyPlace | undefined, scans: Scans): string {
+function argumentsText(message: RequestMessage, place: PlaceInCall | undefined, scans: Scans): string {
   const at = locate(message, ARGUMENTS, scans);
   if (at === undefined) return "{}";
   let text = message.text.slice(at.start, at.end);

@@ -22,7 +22,7 @@ import { PiecedReply } from "../protocol/arrived.js";
 import { Fault } from "../protocol/errors.js";
 import { makeMessage, parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
-import type { DeliveryVerdict } from "./outbox.js";
+import type { DeliveryVerdict } from "./parts.js";
 
 let store: Store;
 let world: World;

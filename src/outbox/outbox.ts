@@ -3,9 +3,8 @@
 
 import { randomBytes } from "node:crypto";
 import type { OwnToolName } from "../contracts/names.js";
-import type { OutboxIntake, OutboxLimits, OutboxTerms, Receipt, WriteEnded } from "../contracts/outbox.js";
+import type { OutboxIntake, Receipt } from "../contracts/outbox.js";
 import type { AgentCall } from "../contracts/service.js";
-import type { Store } from "../contracts/store.js";
 import { shared } from "../protocol/arrived.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
@@ -13,46 +12,17 @@ import { faultReply, type Reply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
 import { resultWithin } from "../runtime/wait.js";
 import { asFault, foundIn, isAnswer, keptOf, questionAbout, sizeOf } from "./answers.js";
-import { AbsentCaller, DeliveryCall, Waiter, WaitingCaller } from "./delivery.js";
+import { AbsentCaller, DeliveryCall, messageFor, messageKeyOf, Waiter, WaitingCaller } from "./delivery.js";
 import { type KeptResult, OutboxJournal } from "./journal.js";
 import { KEY_USED, keyedCall, laneOf, withoutAgent } from "./key.js";
 import { classify } from "./lanes/classify.js";
 import type { KeptWrite } from "./lanes/lane.js";
-import { Lanes, type LanesOptions } from "./lanes/lanes.js";
+import { Lanes } from "./lanes/lanes.js";
 import { COMMIT_MS, LONGEST_SLEEP_MS, MAX_MESSAGE_BYTES, MAX_WAITERS, REWRITE_MS } from "./lanes/limits.js";
 import type { Result, Step } from "./lanes/step.js";
-import { readRecord, type StrangeRecord, strangeRecord, type WriteFacts } from "./lanes/write.js";
+import { readRecord, type StrangeRecord, strangeRecord } from "./lanes/write.js";
 import { logWrite } from "./log-line.js";
-
-/** May this write go to its server now? */
-export type DeliveryVerdict = Extract<Result, { kind: "denied" | "revoked" | "quarantine" }> | undefined;
-
-export interface OutboxParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly limits: OutboxLimits;
-  /** What servers that send the same credential have in common; undefined where a server has its own, or none. */
-  readonly credentialOf?: LanesOptions["credentialOf"];
-  /** How long a write has to wait for its server's budget. */
-  readonly pace?: LanesOptions["pace"];
-  /** What the config says of a tool now; undefined where its calls are not kept. */
-  readonly terms: (server: string, tool: OwnToolName) => OutboxTerms | undefined;
-  /** Sends a call to a server, past policy. Throws a Fault where that cannot be. */
-  readonly send: (call: AgentCall, server: string, tool: OwnToolName) => void;
-  /** Asked before each delivery: what was allowed when it was taken may not be any more. */
-  readonly judge: (write: WriteFacts) => DeliveryVerdict;
-  /** Gives back what was charged for a call that is not sent: it was not written down, or it is known by its key. */
-  readonly giveBack?: ((call: AgentCall, server: string) => void) | undefined;
-  /** Whether the principal is one that a token was made for. */
-  readonly hasToken: (principal: string) => boolean;
-  /** What an agent is given in place of a result. */
-  readonly receiptReply: (call: AgentCall, receipt: Receipt) => Reply;
-  /** What an agent is given as a result: it may be told of what became of its earlier writes. */
-  readonly resultReply?: ((call: AgentCall, reply: Reply) => Reply) | undefined;
-  readonly log: (level: "info" | "warn", text: string) => void;
-  readonly ended?: WriteEnded | undefined;
-}
+import type { OutboxParts } from "./parts.js";
 
 /** What is known of a write while somebody waits for it, or it is on its way. */
 interface Flight {
@@ -168,7 +138,8 @@ export class Outbox implements OutboxIntake {
     const to = { server, tool, principal: principal.id };
     const { message, isMinted, ...keyed } = keyedCall(call.message, to, said.key);
     // A key that never left finds nothing at the server, whatever was done there: nothing follows from asking for it.
-    const terms = isMinted && said.key === undefined ? { ...said, confirm: undefined } : said;
+    const terms =
+      isMinted && (said.key === undefined || said.key.in === "message") ? { ...said, confirm: undefined } : said;
     const bytes = Buffer.byteLength(message.text);
     if (bytes > MAX_MESSAGE_BYTES) {
       const most = `A call of a tool that is kept in the outbox has at most ${MAX_MESSAGE_BYTES} bytes`;
@@ -264,6 +235,7 @@ export class Outbox implements OutboxIntake {
     flight.message = message;
     flight.commitByMs = nowMs + COMMIT_MS;
     this.#wait(call, flight);
+    this.#address(write, nowMs);
     const commit = this.journal.take(write.sequence, write.record(nowMs, this.#clock.wall()), message.text);
     this.#track(
       commit.then(
@@ -327,7 +299,7 @@ export class Outbox implements OutboxIntake {
     }
     const { kind, steps } = this.lanes.cancel(write, why, this.#clock.now(), this.#clock.wall());
     if (kind === "over") flight.reply = faultReply(new Fault("cancelled", `${why}. It was not sent.`));
-    if (kind === "sending") flight.delivery?.onCancel?.(reason);
+    if (kind === "sending") flight.delivery?.takeBack(reason);
     this.run(steps);
   }
 
@@ -395,7 +367,10 @@ export class Outbox implements OutboxIntake {
       return;
     }
     const caller = waiter === undefined ? new AbsentCaller(facts) : new WaitingCaller(waiter);
-    const delivery = new DeliveryCall(caller, message, waiter?.call.notes, (reply) => this.#replied(flight, reply));
+    const key = messageKeyOf(write, this.#clock.now());
+    const delivery = new DeliveryCall(caller, message, waiter?.call.notes, key, (reply) =>
+      this.#replied(flight, reply),
+    );
     flight.delivery = delivery;
     this.#hand(delivery, facts.server, facts.tool);
   }
@@ -432,7 +407,13 @@ export class Outbox implements OutboxIntake {
     return message.kind === "request" ? withoutAgent(message) : undefined;
   }
 
+  /** Whom it is for is on disk before it leaves. */
+  #address(write: KeptWrite, nowMs: number): void {
+    write.message = messageFor(write, this.#parts.journalOf?.(write.facts.server), nowMs);
+  }
+
   async #marked(write: KeptWrite): Promise<boolean> {
+    this.#address(write, this.#clock.now());
     const commit = this.journal.save(write.sequence, write.record(this.#clock.now(), this.#clock.wall()), undefined);
     this.#track(commit);
     try {
@@ -473,7 +454,7 @@ export class Outbox implements OutboxIntake {
     const flight = this.#flightOf(write);
     const message = questionAbout(confirm, facts.sentKey ?? facts.key);
     const caller = new AbsentCaller({ ...facts, era: "legacy" });
-    const delivery = new DeliveryCall(caller, message, undefined, (reply) => {
+    const delivery = new DeliveryCall(caller, message, undefined, undefined, (reply) => {
       flight.delivery = undefined;
       const found = foundIn(reply, confirm.found);
       this.run(this.lanes.confirmed(write, found, this.#clock.now(), this.#clock.wall()));

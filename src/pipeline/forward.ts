@@ -4,7 +4,7 @@
 import type { Caller } from "../contracts/caller.js";
 import type { OwnName, OwnToolName } from "../contracts/names.js";
 import type { AgentCall, WayNotes } from "../contracts/service.js";
-import type { Upstream, UpstreamCall } from "../contracts/upstream.js";
+import type { MessageKey, Upstream, UpstreamCall } from "../contracts/upstream.js";
 import { traceEdits } from "../observe/trace/trace-meta.js";
 import type { Fault } from "../protocol/errors.js";
 import { isObject } from "../protocol/jsonrpc.js";
@@ -125,6 +125,10 @@ export class Forward implements UpstreamCall {
 
   get notes(): WayNotes | undefined {
     return this.#call.notes;
+  }
+
+  get messageKey(): MessageKey | undefined {
+    return this.#call.messageKey;
   }
 
   refusal(): Fault | undefined {

@@ -95,6 +95,8 @@ export interface WireFacts {
   readonly retryAfterMs?: number | undefined;
   /** A byte of the call may have reached the server. Absent: the code says so. */
   readonly left?: true | undefined;
+  /** Whoever could have known the outcome does not, and would not if it were asked again. */
+  readonly final?: true | undefined;
 }
 
 /** `message` is for agents: what happened, whether it took effect, and what to do. */

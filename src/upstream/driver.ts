@@ -194,6 +194,10 @@ export class ServerDriver implements ServerConnection {
     return this.#connection?.gaps ?? 0;
   }
 
+  get journal(): string | undefined {
+    return this.#connection?.journal;
+  }
+
   get nextTryInMs(): number | undefined {
     const due = this.#supervisor.nextWakeMs;
     return due === undefined ? undefined : Math.max(0, due - this.#context.now());

@@ -9,7 +9,8 @@ import type { Servers } from "../../contracts/servers.js";
 import type { AgentCall } from "../../contracts/service.js";
 import type { Log } from "../../observe/log.js";
 import type { WriteFacts } from "../../outbox/lanes/write.js";
-import type { DeliveryVerdict, Outbox } from "../../outbox/outbox.js";
+import type { Outbox } from "../../outbox/outbox.js";
+import type { DeliveryVerdict } from "../../outbox/parts.js";
 import type { Desk } from "../../outbox/receipts.js";
 import { OPERATOR } from "../../pipeline/access.js";
 import type { Pipeline } from "../../pipeline/pipeline.js";
@@ -149,6 +150,7 @@ export class GatewayOutbox implements OutboxIntake {
       terms: (server, tool) => this.#terms.get(server)?.get(tool),
       send: (call, server, tool) => pipeline.sender.deliver(call, server, tool),
       judge: (facts) => this.#judge(facts),
+      journalOf: (server) => this.#journalOf(server),
       credentialOf: (server) => this.#credentials.get(server),
       pace: (server, chargedMs, nowMs) => pipeline.sender.budgets?.pace(server, chargedMs, nowMs) ?? 0,
       giveBack: (call, server) => pipeline.sender.giveBack(call, server),
@@ -172,6 +174,11 @@ export class GatewayOutbox implements OutboxIntake {
     this.#open = { outbox, operator, desk };
     if (this.#mayDeliver && !this.#isStopped) outbox.start();
     return this.#open;
+  }
+
+  #journalOf(server: string): string | undefined {
+    for (const { journal } of this.#parts.servers().get(server)?.connections ?? []) return journal;
+    return undefined;
   }
 
   /**

@@ -87,8 +87,8 @@ export class Broker {
   /** Resolves when it is on disk, or is there already. Throws a DeliveryRefusal. */
   async deliver(sender: MailSender, frame: Deliver): Promise<void> {
     const { to, message } = frame;
-    const { id, kind, body } = message;
-    const hash = hashOf(to, kind, body);
+    const { id, kind, body, digest } = message;
+    const hash = hashOf(to, kind, body, digest);
     const key = keyOf(sender.owner, id);
     const known = this.#letters.get(key) ?? this.#storing.get(key);
     if (known !== undefined) {
@@ -132,17 +132,28 @@ export class Broker {
 
   async #take(
     sender: MailSender,
-    { to, message, leftMs, acknowledges }: Deliver,
+    { to, message, journal, leftMs, acknowledges }: Deliver,
     hash: string,
     asked: Answerable | undefined,
   ): Promise<void> {
-    const { id, kind, body, correlationId } = message;
+    const { id, kind, body, correlationId, digest } = message;
     const from = sender.address;
     const at = this.#clock.wall();
     const requestCorrelationId = asked?.correlationId;
-    const text = messageText({ id, from, role: sender.role, kind, body, at, correlationId, requestCorrelationId });
+    const text = messageText({
+      id,
+      from,
+      role: sender.role,
+      kind,
+      body,
+      at,
+      correlationId,
+      requestCorrelationId,
+      digest,
+    });
     const bytes = Buffer.byteLength(text);
     const mailbox = this.#admit(sender, to, id, kind, bytes, correlationId);
+    const foreseen = storedOf(mailbox.queue.foresee(kind));
     const header: Header = {
       to,
       from,
@@ -152,7 +163,8 @@ export class Broker {
       at,
       leftMs: Math.min(leftMs ?? DEFAULT_END_MS, MAX_END_MS),
       correlationId,
-      bound: storedOf(mailbox.queue.foresee(kind)),
+      bound: journal === undefined || foreseen?.journal === journal ? foreseen : undefined,
+      only: journal,
     };
     const finished = acknowledges === undefined ? undefined : this.#ownLetter(sender, acknowledges);
     let sequence: number;

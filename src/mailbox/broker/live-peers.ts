@@ -34,6 +34,7 @@ export interface LivePeer {
 interface Known {
   connected: boolean;
   version: number | undefined;
+  journal: string | undefined;
   sinceMs: number;
 }
 
@@ -111,26 +112,31 @@ export class LivePeers {
   }
 
   presenceOf(mailbox: string): MailboxPresence {
-    const { connected = false, version, sinceMs } = this.#known.get(mailbox) ?? {};
+    const { connected = false, version, journal, sinceMs } = this.#known.get(mailbox) ?? {};
     const since = sinceMs === undefined ? undefined : new Date(sinceMs).toISOString();
-    return { mailbox, connected, since, version };
+    return { mailbox, connected, since, version, journal };
   }
 
   /** Somebody came to a mailbox, subscribed, or left. */
   changed(address: string): void {
     let connected = false;
     let version: number | undefined;
+    const journals = new Set<string | undefined>();
     for (const peer of this.#peers.get(address) ?? []) {
       if (!takesRequests(peer.consumer)) continue;
       connected = true;
+      journals.add(peer.consumer?.journal);
       if (peer.version !== undefined) version = Math.max(version ?? 0, peer.version);
     }
+    const [first] = journals;
+    const journal = journals.size === 1 ? first : undefined;
     const known = this.#known.get(address);
     if (known === undefined && !connected) return;
-    if (known !== undefined && known.connected === connected && known.version === version) return;
+    if (known !== undefined && known.connected === connected && known.version === version && known.journal === journal)
+      return;
     const sinceMs = known?.connected === connected ? known.sinceMs : this.#wall();
     this.#known.delete(address);
-    this.#known.set(address, { connected, version, sinceMs });
+    this.#known.set(address, { connected, version, journal, sinceMs });
     this.#forgetOldest();
     for (const watcher of this.#watchers.get(address) ?? []) watcher.tellPresence(this.presenceOf(address));
   }

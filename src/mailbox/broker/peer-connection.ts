@@ -300,9 +300,9 @@ export class PeerConnection implements SocketEvents {
     if (this.#socket.waiting <= MAX_LIVE_WAITING_BYTES) this.#sendText(frame);
   }
 
-  #tellPresence({ mailbox, connected, since, version }: MailboxPresence): void {
+  #tellPresence({ mailbox, connected, since, version, journal }: MailboxPresence): void {
     if (this.#isFull) this.#missedPresence = true;
-    else this.#send({ kind: "presence", mailbox, connected, since, version });
+    else this.#send({ kind: "presence", mailbox, connected, since, version, journal });
   }
 
   async #deliver(sender: MailSender, frame: Deliver, bytes: number): Promise<void> {

@@ -27,6 +27,8 @@ export interface QueuedMessage {
   readonly endMs: number;
   /** Whom the store has it down for: it was handed out, or was about to be. */
   readonly bound: Binding | undefined;
+  /** The only journal that may have it; undefined is any. */
+  readonly only?: string | undefined;
 }
 
 /** What is stored of whom a message was handed to: a journal, or somebody without one. */

@@ -398,6 +398,21 @@ describe("a mailbox's queue", () => {
     expect(queue.next(0)?.message.sequence).toBe(2);
   });
 
+  it("hands what is for one journal to nobody else, also when it was given back and after the broker started again [no-double-effect]", () => {
+    const [other, own] = [consumer({ journal: "b" }), consumer({ journal: "a" })];
+    for (const restored of [false, true]) {
+      const queue = queueWith(restored ? [] : [message(1, { only: "a" })]);
+      if (restored) queue.restore(message(1, { only: "a", bound: ANYBODY }));
+      queue.attach(other);
+      expect(queue.next(0)).toBeUndefined();
+      queue.attach(own);
+      expect(queue.next(0)?.consumer).toBe(own);
+      queue.release(own, "ann", "m-1");
+      queue.detach(own);
+      expect(queue.next(0)).toBeUndefined();
+    }
+  });
+
   it("hands out no more than was granted and than the window holds", () => {
     const queue = queueWith([1, 2, 3, 4].map((n) => message(n)));
     const one = consumer({ window: 2 });

@@ -155,6 +155,10 @@ export class MailboxQueue {
   /** What was admitted is stored, and may be handed out. */
   add(message: QueuedMessage): void {
     const entry = this.#entryOf(message);
+    if (message.only !== undefined) {
+      this.#keepFor(entry, message.only);
+      return;
+    }
     let waiting = entry.mail.fresh.get(message.kind);
     if (waiting === undefined) {
       waiting = new Set();
@@ -175,8 +179,13 @@ export class MailboxQueue {
       return;
     }
     const entry = this.#entryOf(message);
-    entry.journal = bound.journal;
     entry.mayHaveRun = true;
+    this.#keepFor(entry, message.only ?? bound.journal);
+  }
+
+  /** For this journal alone, in the order in which they came. */
+  #keepFor(entry: Entry, journal: string | undefined): void {
+    entry.journal = journal;
     entry.order = ++this.#handOuts;
     this.#putBack(entry);
   }
@@ -329,7 +338,7 @@ export class MailboxQueue {
     const entry = this.#heldBy(consumer, sender, id);
     if (entry === undefined) return undefined;
     this.#letGo(entry);
-    entry.journal = undefined;
+    entry.journal = entry.message.only;
     entry.bound = failed === undefined ? undefined : ANYBODY;
     entry.mayHaveRun = failed !== undefined;
     if (failed !== undefined) {

@@ -36,6 +36,8 @@ export interface Header {
   readonly correlationId?: string | undefined;
   /** Whom it was expected to be handed to at once. */
   readonly bound?: StoredBinding | undefined;
+  /** The only journal that may have it. */
+  readonly only?: string | undefined;
 }
 
 /** Whom a message was handed to: a journal, somebody without one, or nobody any more. */
@@ -66,17 +68,19 @@ export interface MessageParts {
   readonly correlationId: string | undefined;
   /** The correlation id that the message which it answers had of its own. */
   readonly requestCorrelationId: string | undefined;
+  readonly digest?: string | undefined;
 }
 
 export function messageText(parts: MessageParts): string {
-  const { id, from, role, kind, body, at, correlationId, requestCorrelationId: requests } = parts;
+  const { id, from, role, kind, body, at, correlationId, requestCorrelationId: requests, digest } = parts;
   const own = correlationId === undefined ? "" : `,"correlation_id":${JSON.stringify(correlationId)}`;
   const correlation = requests === undefined ? own : `${own},"request_correlation_id":${JSON.stringify(requests)}`;
+  const same = digest === undefined ? "" : `,"digest":${JSON.stringify(digest)}`;
   const sender = `{"session_id":${JSON.stringify(from)},"role":${JSON.stringify(role)}}`;
   const created = new Date(at).toISOString();
   return (
     `{"id":${JSON.stringify(id)},"from":${sender},"kind":${JSON.stringify(kind)},"body":${body},` +
-    `"created_at":"${created}"${correlation}}`
+    `"created_at":"${created}"${correlation}${same}}`
   );
 }
 
@@ -91,7 +95,7 @@ export function headerOf(record: string): Header {
 }
 
 export function letterOf(
-  { to, from, id, kind, hash, at, correlationId }: Header,
+  { to, from, id, kind, hash, at, correlationId, only }: Header,
   sequence: number,
   bytes: number,
   endMs: number,
@@ -99,7 +103,7 @@ export function letterOf(
   isRebound: boolean,
 ): Letter {
   const sender = ownerOf(from);
-  return { sequence, to, from, id, sender, kind, bytes, endMs, hash, at, correlationId, bound, isRebound };
+  return { sequence, to, from, id, sender, kind, bytes, endMs, hash, at, correlationId, bound, only, isRebound };
 }
 
 export function messageOf(record: string): string {
@@ -113,6 +117,8 @@ function headerSpan(record: string): [start: number, end: number] {
   return [start, start + Number(record.slice(1, comma))];
 }
 
-export function hashOf(to: string, kind: string, body: string): string {
-  return hash("sha256", `${to}\0${kind}\0${body}`, "base64url");
+/** `digest` stands for the body, where its sender gave one. No body is so written: it is JSON. */
+export function hashOf(to: string, kind: string, body: string, digest?: string): string {
+  const said = digest === undefined ? body : `digest ${digest}`;
+  return hash("sha256", `${to}\0${kind}\0${said}`, "base64url");
 }

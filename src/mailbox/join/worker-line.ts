@@ -51,6 +51,8 @@ export class WorkerLine {
   readonly #redial: WorkerRedial;
   /** By the beginning that the ids of their messages have. */
   readonly #users = new Map<string, MailboxUser>();
+  /** Whoever waits for the answer to a message whose id has a beginning of its own, as many as are under way. */
+  readonly #expected = new Map<string, MailboxUser>();
   readonly #presences = new Map<string, MailboxPresence>();
   /** What the machine of a mailbox last said of itself, as JSON: it is not asked for while that one is away. */
   readonly intros = new Map<string, string>();
@@ -86,6 +88,15 @@ export class WorkerLine {
   attach(prefix: string, user: MailboxUser): void {
     this.#users.set(prefix, user);
     if (this.#line !== undefined && !this.#presences.has(user.mailbox)) this.#line.watch(user.mailbox);
+  }
+
+  /** The answer to the message of this id is for `user`, whatever its id begins with. */
+  expect(id: string, user: MailboxUser): void {
+    this.#expected.set(id, user);
+  }
+
+  unexpect(id: string, user: MailboxUser): void {
+    if (this.#expected.get(id) === user) this.#expected.delete(id);
   }
 
   /** The line ends with the last that used it. */
@@ -288,6 +299,7 @@ export class WorkerLine {
   }
 
   #userOf(id: string | undefined): MailboxUser | undefined {
-    return id === undefined ? undefined : this.#users.get(id.slice(0, id.lastIndexOf("-")));
+    if (id === undefined) return undefined;
+    return this.#users.get(id.slice(0, id.lastIndexOf("-"))) ?? this.#expected.get(id);
   }
 }

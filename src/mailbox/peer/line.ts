@@ -34,6 +34,10 @@ export interface Delivery {
   readonly body: string;
   /** The message that it answers. */
   readonly correlationId?: string | undefined;
+  /** By which a repeat is told from another message of its id, in place of the body. */
+  readonly digest?: string | undefined;
+  /** The only one that may have it. */
+  readonly journal?: string | undefined;
   /** How long it may wait and run. Without it, an hour. */
   readonly leftMs?: number | undefined;
   /** The message that is finished with it, in one write to the broker's disk. */
@@ -456,11 +460,14 @@ function isTooLarge(text: string): boolean {
   return text.length > MAX_FRAME_BYTES / 3 && Buffer.byteLength(text) > MAX_FRAME_BYTES;
 }
 
-function deliverText({ to, id, kind, body, correlationId, leftMs, acknowledges }: Delivery): string {
+function deliverText(delivery: Delivery): string {
+  const { to, id, kind, body, correlationId, digest, journal, leftMs, acknowledges } = delivery;
   const left = leftMs === undefined ? "" : `,"left_ms":${Math.max(1, Math.round(leftMs))}`;
   const ack =
     acknowledges === undefined ? "" : `,"ack":${JSON.stringify({ id: acknowledges.id, from: acknowledges.from })}`;
   const correlation = correlationId === undefined ? "" : `,"correlation_id":${JSON.stringify(correlationId)}`;
-  const head = `"id":${JSON.stringify(id)},"kind":${JSON.stringify(kind)}${correlation}`;
-  return `{"kind":"deliver","to":${JSON.stringify(to)}${left}${ack},"message":{${head},"body":${body}}}`;
+  const same = digest === undefined ? "" : `,"digest":${JSON.stringify(digest)}`;
+  const only = journal === undefined ? "" : `,"journal":${JSON.stringify(journal)}`;
+  const head = `"id":${JSON.stringify(id)},"kind":${JSON.stringify(kind)}${correlation}${same}`;
+  return `{"kind":"deliver","to":${JSON.stringify(to)}${left}${ack}${only},"message":{${head},"body":${body}}}`;
 }

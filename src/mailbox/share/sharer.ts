@@ -245,7 +245,8 @@ export class Sharer implements CallKeeper {
     }
     const { journal } = this;
     const key = this.#key(from, id);
-    const digest = Journal.digestOf(body);
+    // No body is so written: it is JSON.
+    const digest = Journal.digestOf(message.digest === undefined ? body : `digest ${message.digest}`);
     const running = this.#running.get(key);
     const nowMs = this.#clock.now();
     this.#noticeSleep(nowMs);

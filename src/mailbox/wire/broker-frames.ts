@@ -23,6 +23,8 @@ export interface ReceivedMessage {
   readonly correlationId: string | undefined;
   /** The correlation id that the message which it answers had of its own. */
   readonly requestCorrelationId: string | undefined;
+  /** By which its sender tells a repeat from another message; undefined where that is the body. */
+  readonly digest?: string | undefined;
   readonly leftMs: number | undefined;
   /** It was handed out before. */
   readonly repeated: boolean;
@@ -45,6 +47,8 @@ export interface MailboxPresence {
   readonly since: string | undefined;
   /** What its consumers know beyond the bare frames; undefined is nothing. */
   readonly version: number | undefined;
+  /** Where its consumers write down what they begin; undefined where one of them does not, or they do in several. */
+  readonly journal?: string | undefined;
 }
 
 export type BrokerFrame =
@@ -113,6 +117,7 @@ function readMessage(frame: JsonObject, text: string): ReceivedMessage {
     body: bodyOfMessage(text),
     correlationId: textOf(message, "correlation_id"),
     requestCorrelationId: textOf(message, "request_correlation_id"),
+    digest: textOf(message, "digest"),
     leftMs: numberOf(frame, "left_ms"),
     repeated: frame["repeated"] === true,
   };
@@ -124,6 +129,7 @@ function readPresence(frame: JsonObject): MailboxPresence {
     connected: frame["connected"] === true,
     since: textOf(frame, "since"),
     version: numberOf(frame, "version"),
+    journal: textOf(frame, "journal"),
   };
 }
 

@@ -40,7 +40,11 @@ export interface Deliver {
     /** JSON, as it was written. */
     readonly body: string;
     readonly correlationId: string | undefined;
+    /** Two messages of one id that have the same are one, whatever their bodies say. Without it the bodies are compared. */
+    readonly digest?: string | undefined;
   };
+  /** The only one that may have it; undefined is any. */
+  readonly journal?: string | undefined;
   /** How long it may wait and run, in milliseconds from now. */
   readonly leftMs: number | undefined;
   /** The message that it answers is finished with it, in one commit. */
@@ -171,7 +175,7 @@ function readSubscribe({ kinds }: JsonObject): Subscribe {
 }
 
 function readDeliver(frame: JsonObject, text: string): Deliver {
-  const { message, left_ms: leftMs, ack } = frame;
+  const { message, left_ms: leftMs, ack, journal } = frame;
   if (!isObject(message)) throw new FrameError('"deliver" wants a "message"');
   const id = idOf(message["id"], "id");
   try {
@@ -179,6 +183,7 @@ function readDeliver(frame: JsonObject, text: string): Deliver {
       throw new FrameError('"left_ms" is a number of milliseconds above 0');
     }
     const correlation = message["correlation_id"] ?? undefined;
+    const digest = message["digest"] ?? undefined;
     return {
       kind: "deliver",
       to: idOf(frame["to"], "to"),
@@ -187,7 +192,9 @@ function readDeliver(frame: JsonObject, text: string): Deliver {
         kind: kindOf(message["kind"]),
         body: bodyOfMessage(text),
         correlationId: correlation === undefined ? undefined : idOf(correlation, "correlation_id"),
+        digest: digest === undefined ? undefined : idOf(digest, "digest"),
       },
+      journal: journal === undefined || journal === null ? undefined : idOf(journal, "journal"),
       leftMs,
       acknowledges: isObject(ack) ? nameOf(ack) : undefined,
     };

@@ -17,8 +17,8 @@ export type WriteOutcome =
   | { readonly kind: "forbidden"; readonly why: string }
   /** A changed tool, which an operator has to accept. */
   | { readonly kind: "quarantine"; readonly why: string }
-  /** Nobody can tell whether it took effect. */
-  | { readonly kind: "maybe"; readonly why: string }
+  /** Nobody can tell whether it took effect. `isFinal`: nor could the journal that was asked by the message's id. */
+  | { readonly kind: "maybe"; readonly why: string; readonly isFinal?: boolean | undefined }
   /** The server knows the key and is still at it, or says that something is in the way. */
   | { readonly kind: "conflict"; readonly why: string }
   /** It was refused for its own sake: sent again, it would be refused again. */
@@ -55,7 +55,7 @@ function ofFault(fault: Fault): WriteOutcome {
       return { kind: "taken-back", why };
     case "outcome-unknown":
     case "timeout":
-      return { kind: "maybe", why };
+      return { kind: "maybe", why, isFinal: wire?.final };
     case "protocol":
       // An address that is not followed did nothing; any other answer that cannot be read hides what was done.
       return fault.reason === "redirect" ? { kind: "refused", why } : { kind: "maybe", why };

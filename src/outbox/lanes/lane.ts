@@ -2,7 +2,14 @@
 // data with the small questions that can be asked of them; what happens to them is lanes.ts.
 
 import type { WriteState } from "../../contracts/outbox.js";
-import { type HoldKind, isEnd, type WriteFacts, type WriteProgress, type WriteRecord } from "./write.js";
+import {
+  type HoldKind,
+  isEnd,
+  type WriteFacts,
+  type WriteMessage,
+  type WriteProgress,
+  type WriteRecord,
+} from "./write.js";
 
 export interface Hold {
   readonly kind: HoldKind;
@@ -22,6 +29,8 @@ export class KeptWrite {
   maybe = false;
   takenBack = false;
   held = false;
+  message: WriteMessage | undefined;
+  round = 0;
   hasResult = false;
   resultBytes = 0;
   /** What it keeps on disk beside its record since it ended. */
@@ -60,6 +69,8 @@ export class KeptWrite {
     this.maybe = record.maybe === true;
     this.takenBack = record.takenBack === true;
     this.held = record.held === true;
+    this.message = record.message;
+    this.round = record.round ?? 0;
     this.hasResult = record.hasResult === true;
     this.resultBytes = record.resultBytes ?? 0;
     this.isCommitted = true;
@@ -68,7 +79,8 @@ export class KeptWrite {
   }
 
   get isKeyed(): boolean {
-    return this.facts.terms.key !== undefined;
+    const { key } = this.facts.terms;
+    return key !== undefined && (key.in !== "message" || this.message !== undefined);
   }
 
   get isOver(): boolean {
@@ -81,7 +93,10 @@ export class KeptWrite {
   }
 
   get expiresMs(): number {
-    return Math.max(this.bornMs + this.facts.terms.maxAgeMs, this.askUntilMs ?? 0);
+    const { maxAgeMs } = this.facts.terms;
+    // What may have happened is sent again for as long as the other side is sure to know it.
+    const untilMs = this.maybe ? (this.message?.untilAgeMs ?? maxAgeMs) : maxAgeMs;
+    return Math.max(this.bornMs + Math.min(maxAgeMs, untilMs), this.askUntilMs ?? 0);
   }
 
   /** As it is written down. */
@@ -94,6 +109,8 @@ export class KeptWrite {
       maybe: this.maybe || undefined,
       takenBack: this.takenBack || undefined,
       held: this.held || undefined,
+      message: this.message,
+      round: this.round || undefined,
       hasResult: this.hasResult || undefined,
       resultBytes: this.resultBytes || undefined,
       ageMs: Math.max(0, nowMs - this.bornMs),

@@ -208,7 +208,7 @@ export class Lanes extends LaneQuestions {
         if (result.kind === "taken-back") write.takenBack = true;
         write.why = result.why;
         this.table.delay(lane, this.#nowMs, 0);
-        this.#doubt(write);
+        this.#doubt(write, result.kind === "maybe" && result.isFinal === true && write.message !== undefined);
         break;
     }
   }
@@ -228,6 +228,7 @@ export class Lanes extends LaneQuestions {
     else {
       // A server that is still at it has not done it yet: that goes again under its key.
       write.maybe = write.conflicts > 0;
+      write.round++;
       write.askUntilMs = undefined;
       this.#again(lane, write, `"${tool}" says that it was not done`);
     }
@@ -408,11 +409,11 @@ export class Lanes extends LaneQuestions {
   }
 
   /** It may have happened: it goes out again under its key, or the server is asked, or nobody knows. */
-  #doubt(write: KeptWrite): void {
+  #doubt(write: KeptWrite, isFinal = false): void {
     const lane = this.table.lane(write);
     const why = write.why ?? "";
     write.maybe = true;
-    if (write.isKeyed && !write.takenBack) this.#again(lane, write, why);
+    if (write.isKeyed && !write.takenBack && !isFinal) this.#again(lane, write, why);
     else this.#unknown(lane, write, why);
   }
 
@@ -471,6 +472,7 @@ export class Lanes extends LaneQuestions {
     this.known.revived(write);
     write.bornMs = this.#nowMs;
     write.conflicts = 0;
+    write.round++;
     write.hasResult = false;
     write.resultBytes = 0;
     this.room.take(write);

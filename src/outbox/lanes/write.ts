@@ -37,6 +37,11 @@ export interface WriteFacts {
   readonly bytes: number;
 }
 
+export interface WriteMessage {
+  readonly journal: string;
+  readonly untilAgeMs: number;
+}
+
 /** What becomes of it, as it is kept. */
 export interface WriteProgress {
   readonly state: WriteState;
@@ -51,6 +56,10 @@ export interface WriteProgress {
   readonly takenBack?: true | undefined;
   /** A person must say that it may go on. */
   readonly held?: true | undefined;
+  /** Where its message's id is its key: who writes the message down, and how old the write is when that is forgotten. */
+  readonly message?: WriteMessage | undefined;
+  /** How often it has begun anew, for an operator or because it was not done: each time is a message of its own. */
+  readonly round?: number | undefined;
   /** How old it was when this was written, by the steady clock, and what the wall clock said then. */
   readonly ageMs: number;
   readonly agedAtMs: number;

@@ -156,6 +156,10 @@ export class Connection implements LinkEvents {
     return this.#link.gaps ?? 0;
   }
 
+  get journal(): string | undefined {
+    return this.#link.journal;
+  }
+
   describe(): LinkDescription {
     return this.#link.describe();
   }

@@ -4,7 +4,7 @@
 import type { OwnName } from "../../contracts/names.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { WayNotes } from "../../contracts/service.js";
-import type { UpstreamCall } from "../../contracts/upstream.js";
+import type { MessageKey, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { faultReply } from "../../protocol/reply.js";
 import { Table } from "../../runtime/table.js";
@@ -98,6 +98,10 @@ export class PendingCall implements Ticket {
     return this.call.caller?.sessionKey;
   }
 
+  get messageKey(): MessageKey | undefined {
+    return this.call.messageKey;
+  }
+
   get wantsProgress(): boolean {
     return this.call.progressToken !== undefined;
   }
@@ -142,7 +146,7 @@ export class PendingCalls {
   make(call: UpstreamCall, link: Link, nowMs: number): PendingCall {
     const timeoutMs = this.#timeoutOf(call);
     const longestMs = Math.max(timeoutMs, this.#spec.supervision.callCeilingMs);
-    return new PendingCall(this.#nextId++, call, link, timeoutMs, longestMs, nowMs);
+    return new PendingCall(call.messageKey?.number ?? this.#nextId++, call, link, timeoutMs, longestMs, nowMs);
   }
 
   add(pending: PendingCall): void {

@@ -4,6 +4,7 @@
 
 import type { Readable } from "node:stream";
 import type { WayNotes } from "../../contracts/service.js";
+import type { MessageKey } from "../../contracts/upstream.js";
 import type { Fault } from "../../protocol/errors.js";
 
 /** One request in flight, as a link sees it. `id` is ours and unique on the link. */
@@ -23,6 +24,8 @@ export interface Ticket {
   readonly longestMs?: number | undefined;
   /** Undefined where nobody wants to know of it. */
   readonly notes?: WayNotes | undefined;
+  /** Undefined where a repeat is not known for one. */
+  readonly messageKey?: MessageKey | undefined;
   /** The link sets it while the request waits for a place, and nothing of it has been sent. */
   isWaiting?: boolean;
 }
@@ -72,6 +75,8 @@ export interface Link {
   readonly isHeard?: boolean;
   /** Counts the times in which what the server says unasked may have been lost. Absent where it never is. */
   readonly gaps?: number;
+  /** Where the one machine behind it writes down what it is sent; undefined where none does, or it is not known. */
+  readonly journal?: string | undefined;
   /** What `status` and error messages show: pid, last lines of stderr, URL. It never holds a secret. */
   describe(): LinkDescription;
 }

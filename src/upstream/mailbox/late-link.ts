@@ -62,6 +62,10 @@ export class LateMailboxLink implements Link {
     this.#link?.send(text, ticket);
   }
 
+  get journal(): string | undefined {
+    return this.#link?.journal;
+  }
+
   established(): void {}
 
   forget(ticket: Ticket): void {

@@ -8,7 +8,7 @@ import type { Draw } from "../../mailbox/join/draw-turns.js";
 import type { MailboxUser, WorkerLine } from "../../mailbox/join/worker-line.js";
 import type { BrokerLine } from "../../mailbox/peer/line.js";
 import type { MailboxPresence, ReceivedLive, ReceivedMessage } from "../../mailbox/wire/broker-frames.js";
-import { Fault, type FaultCode, isFaultCode, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
+import { Fault, type FaultCode, isFaultCode, OUTCOME_UNKNOWN, type WireFacts } from "../../protocol/errors.js";
 import { locate, scanText } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
 import { sentence } from "../../runtime/expected-error.js";
@@ -27,6 +27,7 @@ const MAX_SESSIONS = 1_000;
 const MAX_CANCELS = 1_000;
 /** The broker says at once whether a machine is there. One that does not, is of a kind that cannot. */
 const PRESENCE_MS = 2_000;
+const NO_KEY = { digest: undefined, journal: undefined };
 /** A message without a bound of its own: the broker's. */
 const DEFAULT_LEFT_MS = 3_600_000;
 
@@ -103,6 +104,7 @@ export class MailboxLink implements Link, MailboxUser {
     if (ticket === undefined) this.#tell(text);
     else if (ticket.method === "subscriptions/listen") this.#listen(text, ticket);
     else if (this.#isAway && ticket.sessionKey === undefined) this.#answerForAway(ticket);
+    else if (this.#hasMoved(ticket)) this.#failMoved(ticket);
     else this.#deliverNew(text, ticket);
   }
 
@@ -115,12 +117,12 @@ export class MailboxLink implements Link, MailboxUser {
     if (listening !== undefined) this.#endListening(listening, true);
     const outgoing = this.#outgoing.get(ticket.id);
     if (outgoing === undefined) return;
-    this.#outgoing.delete(ticket.id);
+    this.#drop(outgoing);
     if (outgoing.draw !== undefined) {
       const reply = this.#replies.get(outgoing.draw);
       // What is given on as a stream goes on until its reader has it.
       if (reply?.isStreaming !== true) reply?.drop();
-    } else if (outgoing.wasTried) this.#cancel(outgoing.id);
+    } else if (outgoing.wasTried && ticket.messageKey?.isTakenBack !== false) this.#cancel(outgoing.id);
   }
 
   async close(): Promise<void> {
@@ -170,7 +172,7 @@ export class MailboxLink implements Link, MailboxUser {
     this.#openFault = fault;
     this.#onChange?.();
     const calls = this.#inOrder();
-    for (const { ticket } of calls) this.#outgoing.delete(ticket.id);
+    for (const outgoing of calls) this.#drop(outgoing);
     if (final && this.#isOpen && !this.#isClosed) {
       this.#shut(fault);
       this.#events.onClosed(fault);
@@ -206,7 +208,7 @@ export class MailboxLink implements Link, MailboxUser {
       this.#drawReply(outgoing, message, reply.bytes, reply.sha256);
       return;
     }
-    this.#outgoing.delete(ticket.id);
+    this.#drop(outgoing);
     this.#worker.acknowledge(message);
     if (reply.kind === "message") {
       if (ticket.method === "server/discover") this.#remember(reply.text);
@@ -254,9 +256,12 @@ export class MailboxLink implements Link, MailboxUser {
   #deliverNew(text: string, ticket: Ticket): void {
     const { sessionKey } = ticket;
     const session = sessionKey === undefined ? undefined : this.#hashOf(sessionKey);
-    const endMs = this.#now() + (ticket.longestMs ?? DEFAULT_LEFT_MS);
-    const outgoing = new Outgoing(ticket, `${this.#prefix}-${ticket.id}`, requestBody("rpc", session, text), endMs);
+    const { messageKey } = ticket;
+    const endMs = this.#now() + (messageKey?.leftMs ?? ticket.longestMs ?? DEFAULT_LEFT_MS);
+    const id = messageKey?.id ?? `${this.#prefix}-${ticket.id}`;
+    const outgoing = new Outgoing(ticket, id, requestBody("rpc", session, text), endMs);
     this.#outgoing.set(ticket.id, outgoing);
+    if (messageKey !== undefined) this.#worker.expect(id, this);
     const { line } = this.#worker;
     if (line === undefined) {
       this.#worker.want();
@@ -267,10 +272,12 @@ export class MailboxLink implements Link, MailboxUser {
   }
 
   #deliver(outgoing: Outgoing, line: BrokerLine): void {
-    const { id, body, endMs } = outgoing;
+    const { id, body, endMs, ticket } = outgoing;
     outgoing.state = "delivering";
     outgoing.wasTried = true;
-    line.deliver({ to: this.mailbox, id, kind: "mcp_request", body, leftMs: Math.max(1, endMs - this.#now()) }).then(
+    const leftMs = Math.max(1, endMs - this.#now());
+    const { digest, journal } = ticket.messageKey ?? NO_KEY;
+    line.deliver({ to: this.mailbox, id, kind: "mcp_request", body, leftMs, digest, journal }).then(
       () => {
         if (outgoing.state !== "delivering") return;
         outgoing.state = "delivered";
@@ -285,9 +292,32 @@ export class MailboxLink implements Link, MailboxUser {
     const { ticket } = outgoing;
     if (!(error instanceof Error) || error.name !== "BrokerRefusal") return;
     if (this.#outgoing.get(ticket.id) !== outgoing || outgoing.state !== "delivering") return;
-    this.#outgoing.delete(ticket.id);
+    this.#drop(outgoing);
     const text = `The broker did not take the message for ${this.mailbox}: ${error.message}`;
     this.#events.onFailed(ticket, new Fault("unavailable", sentence(text)), false);
+  }
+
+  /** Another machine is there than the one that writes this call down. */
+  #hasMoved({ messageKey }: Ticket): boolean {
+    return messageKey !== undefined && this.journal !== undefined && this.journal !== messageKey.journal;
+  }
+
+  #failMoved(ticket: Ticket): void {
+    const isRepeat = ticket.messageKey?.isRepeat === true;
+    const text = `Another machine shares as ${this.mailbox} than the one that had the call`;
+    const fault = isRepeat
+      ? new Fault("outcome-unknown", `${text}.`, { outcome: OUTCOME_UNKNOWN, wire: { final: true } })
+      : new Fault("unavailable", `${text} before; not run.`);
+    queueMicrotask(() => {
+      if (!this.#isClosed) this.#events.onFailed(ticket, fault, isRepeat);
+    });
+  }
+
+  /** It is over, or goes out no more. */
+  #drop({ ticket, id, draw }: Outgoing): void {
+    this.#outgoing.delete(ticket.id);
+    // A reply that is drawn comes until it is whole.
+    if (ticket.messageKey !== undefined && draw === undefined) this.#worker.unexpect(id, this);
   }
 
   #failDown({ ticket, wasTried }: Outgoing, down: Fault): void {
@@ -309,6 +339,10 @@ export class MailboxLink implements Link, MailboxUser {
   }
 
   // ---- a machine that is away
+
+  get journal(): string | undefined {
+    return this.#presence?.journal;
+  }
 
   get #presence(): MailboxPresence | undefined {
     return this.#worker.presenceOf(this.mailbox);
@@ -384,7 +418,7 @@ export class MailboxLink implements Link, MailboxUser {
     outgoing.awayDueMs = 0;
     const isRemoved = await line.cancel(this.mailbox, id).catch(() => false);
     if (!isRemoved || this.#outgoing.get(ticket.id) !== outgoing) return;
-    this.#outgoing.delete(ticket.id);
+    this.#drop(outgoing);
     this.#events.onFailed(ticket, new Fault("unavailable", `${text}; not run.`), false);
   }
 
@@ -448,7 +482,8 @@ export class MailboxLink implements Link, MailboxUser {
         abort: () => reply.drop(),
       },
       onEnd: () => {
-        this.#outgoing.delete(ticket.id);
+        outgoing.draw = undefined;
+        this.#drop(outgoing);
         this.#replies.delete(draw);
         worker.endDraw(draw);
       },
@@ -534,8 +569,9 @@ export class MailboxLink implements Link, MailboxUser {
 /** What a machine or the broker says of a call that was not answered by a server. */
 function failure(error: string, outcome: "not run" | "unknown" | undefined, code: string | undefined): Fault {
   if (outcome === "unknown") {
+    const wire: WireFacts = { final: true };
     const isSaid = /unknown/i.test(error);
-    return new Fault("outcome-unknown", sentence(error), isSaid ? {} : { outcome: OUTCOME_UNKNOWN });
+    return new Fault("outcome-unknown", sentence(error), isSaid ? { wire } : { wire, outcome: OUTCOME_UNKNOWN });
   }
   const own: FaultCode = code !== undefined && isFaultCode(code) ? code : "unavailable";
   return new Fault(own, sentence(error));

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../../contracts/caller.js";
 import type { OwnName } from "../../contracts/names.js";
 import type { WayNotes } from "../../contracts/service.js";
-import type { UpstreamCall } from "../../contracts/upstream.js";
+import type { MessageKey, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault, type FaultOptions, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { locate, parseMessage, type RequestMessage, type ResponseMessage, scanText } from "../../protocol/message.js";
@@ -122,6 +122,11 @@ class CallInRounds implements UpstreamCall {
 
   get notes(): WayNotes | undefined {
     return this.#call.notes;
+  }
+
+  /** With an answer of the agent's in it, it is another call. */
+  get messageKey(): MessageKey | undefined {
+    return this.#rounds === 0 ? this.#call.messageKey : undefined;
   }
 
   get isOfTool(): boolean {

@@ -4,7 +4,7 @@
 import type { Caller } from "../../contracts/caller.js";
 import type { OwnName } from "../../contracts/names.js";
 import type { WayNotes } from "../../contracts/service.js";
-import type { UpstreamCall } from "../../contracts/upstream.js";
+import type { MessageKey, UpstreamCall } from "../../contracts/upstream.js";
 import type { Fault } from "../../protocol/errors.js";
 import { faultReply, type Reply } from "../../protocol/reply.js";
 import { type Breaker, type BreakerOutcome, countsAsFault, OverdueFault } from "./breaker.js";
@@ -88,6 +88,10 @@ class TrialCall implements UpstreamCall {
 
   get notes(): WayNotes | undefined {
     return this.inner.notes;
+  }
+
+  get messageKey(): MessageKey | undefined {
+    return this.inner.messageKey;
   }
 
   get isOfTool(): boolean {
