@@ -99,9 +99,14 @@ export class Machine {
     return new Machine(await part.start(), ledger);
   }
 
-  async effects(): Promise<string[]> {
-    return (await readFile(this.#ledger, "utf8")).split("\n").filter((line) => line !== "");
+  effects(): Promise<string[]> {
+    return linesOf(this.#ledger);
   }
+}
+
+/** What a tool `note` has written down. */
+export async function linesOf(file: string): Promise<string[]> {
+  return (await readFile(file, "utf8")).split("\n").filter((line) => line !== "");
 }
 
 export async function effectsOf(machines: readonly Machine[]): Promise<Map<string, number>> {
