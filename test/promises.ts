@@ -334,6 +334,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "engine-shared",
+    text: "What is done at one gateway on an engine holds at all of them: tokens and their end, sessions, pins, contexts, runs, logins.",
+    status: "made",
+  },
+  {
     id: "engine-told",
     text: "An engine that is too old is refused, and of any other it is said which promises hold on it.",
     status: "made",

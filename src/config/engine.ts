@@ -72,12 +72,6 @@ export const engineForm = strict(
   "engine",
 );
 
-/** Until gateways run on it. Said by `config check`, and by a start, which refuses: it must not look as if it were shared. */
-export const ENGINE_NOT_YET = {
-  message: "gateways do not run on an engine yet: `toolway serve` refuses a config that has one",
-  hint: "remove the key to keep everything on this machine; `toolway doctor --engine` tries the engine already",
-};
-
 type EngineEntry = OutOf<typeof engineForm>;
 
 /** Undefined where there is none, or the report says what is wrong with it. */
@@ -123,7 +117,6 @@ export function resolveEngine(entry: EngineEntry | undefined, context: ResolveCo
     report.mistake([...at, "prefix"], 'expected letters, digits, "_" and "-" only', { hint: 'for instance "tw"' });
   }
   const monitor = entry.monitor === undefined ? undefined : resolveMonitor(entry.monitor, [...at, "monitor"], context);
-  report.warning(at, ENGINE_NOT_YET.message, { hint: ENGINE_NOT_YET.hint, onKey: true });
   if (key === undefined || report.failed) return undefined;
   return { nodes: addresses.map(({ host, port }) => ({ host, port })), tls, auth, key, replicas, prefix, monitor };
 }

@@ -68,6 +68,8 @@ export interface StoreStats {
   readonly path: string;
   readonly version: number;
   readonly entries: number;
+  /** Records that cannot be read, of a newer version for instance: they are left alone. Undefined where there can be none. */
+  readonly held?: number;
   readonly usedBytes: number;
   readonly maxBytes: number;
   readonly fileBytes: number;

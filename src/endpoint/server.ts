@@ -95,6 +95,8 @@ export interface HttpEndpoint {
   admitMailboxes(registry: MailboxRegistry | undefined): void;
   /** Nobody is asked for a token here. */
   readonly isForEverybody: boolean;
+  /** What is kept of a session by now, whoever wrote it; see `records`. */
+  sessionTold(key: string, record: SessionRecord | undefined): void;
   /** Other settings from here on; those that are not named are the default ones. */
   configure(settings: EndpointSettings): void;
   /** New connections are shown this certificate. It does nothing where the endpoint does not speak TLS. */
@@ -429,6 +431,10 @@ class Endpoint implements HttpEndpoint {
     this.#sessions.dropPrincipals(ended, fault);
     this.#sse.closePrincipals(ended, fault);
     this.#modern.close(fault, ended);
+  }
+
+  sessionTold(key: string, record: SessionRecord | undefined): void {
+    this.#sessions.told(key, record);
   }
 
   configure(settings: EndpointSettings): void {

@@ -130,9 +130,9 @@ describe("createGateway", () => {
     expect(error).toBeInstanceOf(ConfigError);
     expect((error as ConfigError).mistakes.length).toBeGreaterThan(1);
     expect(await fails(createGateway("/no/such/file.json"))).toBeInstanceOf(ConfigError);
-    // What looks as if it were shared, and is not, would be two gateways that do everything twice.
+    // Without the key what is shared would be in clear.
     const engine = { nats: ["nats://127.0.0.1"], key: { env: "KEY" } };
-    expect(String(await fails(createGateway({ mcpServers: {}, engine })))).toContain("do not run on an engine yet");
+    expect(String(await fails(createGateway({ mcpServers: {}, engine })))).toContain("The variable KEY is not set");
   });
 });
 

@@ -2,10 +2,8 @@
 
 import type { Config, ServerConfig } from "../config/config.js";
 import { watchConfig } from "../config/edit/watch.js";
-import { ENGINE_NOT_YET } from "../config/engine.js";
 import { answersIn } from "../config/inputs/answers.js";
 import { type ConfigInput, loadConfig, resolveConfig } from "../config/load.js";
-import { ConfigError } from "../config/mistakes.js";
 import type { NameMode } from "../contracts/settings.js";
 import { type Log, SILENT } from "../observe/log.js";
 import type { OpenTelemetryApi } from "../observe/opentelemetry.js";
@@ -14,7 +12,7 @@ import { systemClock } from "../runtime/clock.js";
 import { packageVersion } from "../runtime/version.js";
 import { Gateway, type GatewayParts, type ServerStart } from "./gateway.js";
 import type { SweepRun } from "./runs/runs.js";
-import { memoryState, openState } from "./state/state.js";
+import { openSharedState, openState } from "./state/state.js";
 
 /** The path of a config file, or what would be in one. */
 export type GatewayInput = string | ConfigInput;
@@ -98,11 +96,14 @@ interface ClosedParts extends Omit<GatewayParts, "state" | "telemetry"> {
 /** Opens state and telemetry, and makes a gateway over them; where that fails, nothing stays open. */
 export async function openGateway({ stateDir, opentelemetry, ...parts }: ClosedParts): Promise<Gateway> {
   const { config, env, log } = parts;
-  if (config.engine !== undefined) {
-    const place = { file: config.path, line: undefined, column: undefined, key: "engine" };
-    throw new ConfigError([{ ...place, ...ENGINE_NOT_YET }]);
-  }
-  const state = stateDir === undefined ? memoryState(env) : await openState(stateDir, env);
+  const { engine } = config;
+  const state =
+    engine === undefined
+      ? await openState(stateDir, env)
+      : await openSharedState(stateDir, env, async () =>
+          // Loaded by those alone who have one.
+          (await import("./engine/open.js")).openGatewayEngine(engine, env, (text) => log.warn(text)),
+        );
   try {
     const telemetry = await openTelemetry({
       config: config.telemetry,

@@ -36,6 +36,7 @@ import { AGENT_WAIT_MS, PLAN_WAIT_MS, Readiness } from "./readiness.js";
 import { serveRun } from "./runs/run-socket.js";
 import { Runs, type SweepRun } from "./runs/runs.js";
 import { type Stages, wireStages } from "./stages.js";
+import { KeptContexts } from "./state/kept-contexts.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import type { StoredPins } from "./state/stored-pins.js";
 import { type StdioAgent, StdioAgents, stdioPrincipal } from "./stdio-agents.js";
@@ -97,6 +98,7 @@ export class Gateway {
   readonly #onClose: (() => void)[] = [];
   readonly #startedAt = new Date(systemClock.wall()).toISOString();
   readonly #stages: Stages;
+  readonly #contexts: KeptContexts;
   readonly #inUse: ConfigInUse;
   #soleAgent: AgentProfile | undefined;
   #endpoint: OpenEndpoint | undefined;
@@ -139,6 +141,7 @@ export class Gateway {
     this.#stages = stages;
     this.patterns = stages.patterns;
     this.pipeline = stages.pipeline;
+    this.#contexts = new KeptContexts(stages.pipeline, state.contexts, (text) => log.warn(text));
     this.calls = stages.calls;
     this.pins = stages.pins;
     this.servers = stages.servers;
@@ -155,12 +158,13 @@ export class Gateway {
     this.#forRuns = parts.forRuns === true ? "gateway" : undefined;
     this.runs = new Runs({
       map: state.runs,
+      home: state.engine && state.inbox,
       tokens: state.tokens,
       stateDir: state.dir,
       now: systemClock.now,
       wall: systemClock.wall,
       sweep: parts.sweepRun,
-      onForgotten: (principal) => void this.#forgetContext(principal),
+      onForgotten: (principal) => void this.#contexts.forget(principal),
       log: (text) => log.warn(text),
     });
     // At once, without waiting for the next look.
@@ -371,28 +375,15 @@ export class Gateway {
 
   /** What is known of a principal's situation: keys and values, by which menus are narrowed. */
   contextOf(principal: string): Readonly<Record<string, string>> {
-    return Object.fromEntries(this.pipeline.contexts.of(principal) ?? []);
+    return this.#contexts.of(principal);
   }
 
   /**
    * Changes it; null unsets a key. What the principal sees changes at once, and sessions whose lists are others then are
    * told. Resolves when it is on disk, with the whole of it. Rejects with a Fault where it cannot be one.
    */
-  async setContext(principal: string, changes: ContextChanges): Promise<Readonly<Record<string, string>>> {
-    this.pipeline.changeContext(principal, changes);
-    const context = this.contextOf(principal);
-    const { contexts } = this.#state;
-    await (Object.keys(context).length === 0 ? contexts.delete(principal) : contexts.put(principal, context));
-    return context;
-  }
-
-  /** Of a principal that nobody will be again. */
-  async #forgetContext(principal: string): Promise<void> {
-    const keys = Object.keys(this.contextOf(principal));
-    if (keys.length === 0) return;
-    await this.setContext(principal, Object.fromEntries(keys.map((key) => [key, null]))).catch((error: unknown) =>
-      this.log.warn(`the context of a run that ended could not be removed: ${(error as Error).message}`),
-    );
+  setContext(principal: string, changes: ContextChanges): Promise<Readonly<Record<string, string>>> {
+    return this.#contexts.set(principal, changes);
   }
 
   /** Hits, misses and what is kept, by server. */

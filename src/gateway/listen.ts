@@ -59,6 +59,7 @@ export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
       }
     },
   });
+  if (state.engine !== undefined) state.sessions.watch((key, record) => http.sessionTold(key, record));
   const bound = await http.listen(address.host, address.port).catch((error: unknown) => {
     throw unbound(address, error);
   });

@@ -3,6 +3,7 @@
 
 import { Cache } from "../cache/cache.js";
 import { Catalog } from "../catalog/catalog.js";
+import { LIST_KINDS } from "../catalog/snapshot.js";
 import type { Config } from "../config/config.js";
 import type { AgentProfile } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
@@ -43,6 +44,7 @@ import { Mailboxes } from "./mailboxes.js";
 import { GatewayOutbox } from "./outbox/outbox.js";
 import { ProgramCalls } from "./program-call.js";
 import { Sharing } from "./sharing/sharing.js";
+import { followOthers } from "./state/others.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import { StoredEras } from "./state/stored-eras.js";
 import { StoredLists } from "./state/stored-lists.js";
@@ -160,6 +162,11 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     dropped: () => ({ log: log.lines?.dropped ?? 0, spans: parts.telemetry?.stats()?.dropped ?? 0 }),
   });
   observer.setRecorder(records.recorder);
+  const taskOwners = new TaskOwners({
+    map: state.tasks,
+    wall: systemClock.wall,
+    failed: (error) => log.warn(`what is kept of tasks could not be written: ${(error as Error).message}`),
+  });
   const pipeline = new Pipeline({
     cache,
     pins,
@@ -168,11 +175,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     policy: policyOf(config, log),
     version,
     taskIds: state.taskIds,
-    taskOwners: new TaskOwners({
-      map: state.tasks,
-      wall: systemClock.wall,
-      failed: (error) => log.warn(`what is kept of tasks could not be written: ${(error as Error).message}`),
-    }),
+    taskOwners,
     observer,
     onSession: sessionsSeen(happenings, sessionLog(log)),
     onKnown: (server) => {
@@ -255,6 +258,18 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     ended: (server, outcome, wasQueued) => happenings.outboxWriteEnded(server, outcome, wasQueued),
   });
   for (const [principal, context] of state.contexts.entries()) pipeline.contexts.restore(principal, context);
+  followOthers(state, {
+    pins,
+    tasks: taskOwners,
+    contexts: pipeline.contexts,
+    changeContext: (principal, changes) => pipeline.changeContext(principal, changes),
+    lists: (server, snapshot) => {
+      if (catalog.counts(server).tools > 0 || !catalog.restore(server, snapshot)) return;
+      const tools = catalog.listedTools(server);
+      if (tools !== undefined) pins.check(server, tools);
+      for (const kind of LIST_KINDS) pipeline.sessions.listChanged(kind, [server]);
+    },
+  });
   return {
     held,
     catalog,

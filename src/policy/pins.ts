@@ -111,6 +111,20 @@ export class ServerPins {
     else this.#quarantined.set(tool, changedReason(this.#server, tool));
   }
 
+  /**
+   * Takes what was accepted elsewhere. Whether the tool has changed is what our own list says, where we have read one: another
+   * gateway's server may be another version. True where it is quarantined now and was not, or the other way round.
+   */
+  take(tool: OwnToolName, pin: Pin): boolean {
+    const was = this.#quarantined.has(tool);
+    const seen = this.#printed.get(tool)?.hash;
+    const { changed } = this.#pins.get(tool) ?? pin;
+    if (seen === undefined) this.put(tool, pin);
+    else if (seen === pin.hash) this.put(tool, { ...pin, changed: undefined });
+    else this.put(tool, { ...pin, changed: { hash: seen, seenMs: changed?.seenMs ?? pin.acceptedMs } });
+    return was !== this.#quarantined.has(tool);
+  }
+
   delete(tool: OwnToolName): void {
     this.#pins.delete(tool);
     this.#quarantined.delete(tool);

@@ -35,6 +35,22 @@ export function createVault(key: Uint8Array): Sealer {
   return sealerOf(hmac(key, "vault"), (nonce) => randomFillSync(nonce), MAX_KEPT_CHARS);
 }
 
+/** For texts of any length that leave this machine and come back: as a vault, but nothing is put into JSON. */
+export interface TextVault {
+  seal(purpose: string, text: string): string;
+  /** Undefined for anything that this key did not seal for this purpose. */
+  open(purpose: string, sealed: string): string | undefined;
+}
+
+export function createTextVault(key: Uint8Array): TextVault {
+  const own = hmac(key, "texts");
+  const nonce = Buffer.alloc(NONCE_BYTES);
+  return {
+    seal: (purpose, text) => sealText(own, randomFillSync(nonce), purpose, text),
+    open: (purpose, sealed) => unsealText(own, purpose, sealed),
+  };
+}
+
 /**
  * The same value has the same text each time, for ids that a peer compares: two texts show whether their values are
  * equal, and nothing else. One nonce for two values would need a collision of the HMAC.
@@ -60,39 +76,54 @@ function sealerOf(
     seal(purpose, value) {
       const json = JSON.stringify(value) as string | undefined;
       if (json === undefined) throw new TypeError("Only what JSON can express can be sealed.");
-      const size = Buffer.byteLength(json);
-      const out = Buffer.allocUnsafe(NONCE_BYTES + size + TAG_BYTES);
-      const nonce = out.subarray(0, NONCE_BYTES);
+      const nonce = Buffer.allocUnsafe(NONCE_BYTES);
       fillNonce(nonce, purpose, json);
-      const cipher = createCipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
-      cipher.setAAD(Buffer.from(purpose));
-      // GCM is a stream: all of the ciphertext comes from update().
-      cipher.update(json, "utf8").copy(out, NONCE_BYTES);
-      cipher.final();
-      cipher.getAuthTag().copy(out, NONCE_BYTES + size);
-      const text = out.toString("base64url");
+      const text = sealText(key, nonce, purpose, json);
       if (text.length > maxChars) throw new RangeError(`Too large to seal: ${text.length} characters.`);
       return text;
     },
     unseal(purpose, text) {
       if (text.length > maxChars) return undefined;
-      const bytes = Buffer.from(text, "base64url");
-      // The decoder skips what it does not know; one value must have one text only.
-      if (bytes.length < NONCE_BYTES + TAG_BYTES || bytes.toString("base64url") !== text) return undefined;
-      const end = bytes.length - TAG_BYTES;
+      const json = unsealText(key, purpose, text);
+      if (json === undefined) return undefined;
       try {
-        const nonce = bytes.subarray(0, NONCE_BYTES);
-        const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
-        decipher.setAAD(Buffer.from(purpose));
-        decipher.setAuthTag(bytes.subarray(end));
-        const plain = decipher.update(bytes.subarray(NONCE_BYTES, end));
-        decipher.final();
-        return JSON.parse(plain.toString("utf8"));
+        return JSON.parse(json);
       } catch {
         return undefined;
       }
     },
   };
+}
+
+function sealText(key: Uint8Array, nonce: Uint8Array, purpose: string, text: string): string {
+  const size = Buffer.byteLength(text);
+  const out = Buffer.allocUnsafe(NONCE_BYTES + size + TAG_BYTES);
+  out.set(nonce);
+  const cipher = createCipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(Buffer.from(purpose));
+  // GCM is a stream: all of the ciphertext comes from update().
+  cipher.update(text, "utf8").copy(out, NONCE_BYTES);
+  cipher.final();
+  cipher.getAuthTag().copy(out, NONCE_BYTES + size);
+  return out.toString("base64url");
+}
+
+function unsealText(key: Uint8Array, purpose: string, text: string): string | undefined {
+  const bytes = Buffer.from(text, "base64url");
+  // The decoder skips what it does not know; one value must have one text only.
+  if (bytes.length < NONCE_BYTES + TAG_BYTES || bytes.toString("base64url") !== text) return undefined;
+  const end = bytes.length - TAG_BYTES;
+  try {
+    const nonce = bytes.subarray(0, NONCE_BYTES);
+    const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
+    decipher.setAAD(Buffer.from(purpose));
+    decipher.setAuthTag(bytes.subarray(end));
+    const plain = decipher.update(bytes.subarray(NONCE_BYTES, end));
+    decipher.final();
+    return plain.toString("utf8");
+  } catch {
+    return undefined;
+  }
 }
 
 /** The key of a file, which is made (0600) when it is missing. Two starters get the same key. */

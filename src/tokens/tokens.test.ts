@@ -35,7 +35,7 @@ afterEach(async () => {
 });
 
 function book(fromEnvironment?: string): TokenBook {
-  return new TokenBook({ map: store.map<TokenRecord>("tokens"), tokenPath, fromEnvironment });
+  return new TokenBook({ map: store.shared<TokenRecord>("tokens"), tokenPath, fromEnvironment });
 }
 
 describe("tokens", () => {
@@ -153,7 +153,7 @@ describe("tokens", () => {
     tokens.dropOldSecrets(NOW + OLD_SECRET_MS);
     expect(tokens.authenticate(first, NOW + 1)).toBeUndefined();
     expect(tokens.list()[1]).not.toHaveProperty("oldUntil");
-    await until("it to be written", () => store.map<TokenRecord>("tokens").get("ci")?.old === undefined);
+    await until("it to be written", () => store.shared<TokenRecord>("tokens").get("ci")?.old === undefined);
     const again = book();
     expect(again.authenticate(first, NOW + 1)).toBeUndefined();
     expect(again.authenticate(second, NOW + 1)).toEqual({ id: "ci", role: "a" });
@@ -323,7 +323,7 @@ describe("the default token", () => {
   });
 
   it("can live in memory alone", () => {
-    const tokens = new TokenBook({ map: store.map<TokenRecord>("tokens"), tokenPath: undefined });
+    const tokens = new TokenBook({ map: store.shared<TokenRecord>("tokens"), tokenPath: undefined });
     expect(tokens.isNew).toBe(true);
     expect(tokens.authenticate(tokens.defaultToken(), NOW)?.id).toBe("default");
   });

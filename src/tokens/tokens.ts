@@ -5,7 +5,7 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import type { Principal } from "../contracts/caller.js";
 import { DEFAULT_ROLE, EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/settings.js";
-import type { DurableMap } from "../contracts/store.js";
+import type { SharedMap } from "../contracts/store.js";
 import { ExpectedError, type ExpectedKind, kindOfCode } from "../runtime/expected-error.js";
 import { visible } from "../runtime/visible.js";
 import { quotedWord } from "../runtime/words/shell-word.js";
@@ -76,7 +76,7 @@ interface OldSecret {
 
 export interface TokenInfo extends Principal {
   /** Where the token is from. */
-  readonly source: "created" | "file" | "environment" | "memory";
+  readonly source: "created" | "file" | "environment" | "memory" | "engine";
   readonly created?: number;
   readonly expires?: number;
   /** Until when a secret from before a rotation is good. */
@@ -93,11 +93,13 @@ export interface NewToken {
 }
 
 export interface TokenBookOptions {
-  readonly map: DurableMap<TokenRecord>;
+  readonly map: SharedMap<TokenRecord>;
   /** The file of the default token; undefined keeps it in memory only. */
   readonly tokenPath: string | undefined;
   /** The value of TOOLWAY_TOKEN. It goes before the file, and is not written to disk. */
   readonly fromEnvironment?: string | undefined;
+  /** The default token where somebody else keeps it. */
+  readonly given?: { readonly token: string; readonly source: TokenInfo["source"]; readonly isNew: boolean };
 }
 
 interface Known {
@@ -111,7 +113,7 @@ interface Known {
 export class TokenBook {
   /** True when the default token was made just now, and so has not been shown to anybody. */
   readonly isNew: boolean;
-  readonly #map: DurableMap<TokenRecord>;
+  readonly #map: SharedMap<TokenRecord>;
   readonly #default: string;
   readonly #defaultSource: TokenInfo["source"];
   /** Tokens by their hashes: nobody can choose the hash of a guess, so how long the lookup takes tells nothing. */
@@ -128,7 +130,7 @@ export class TokenBook {
 
   constructor(options: TokenBookOptions) {
     this.#map = options.map;
-    const found = defaultToken(options.tokenPath, options.fromEnvironment);
+    const found = options.given ?? defaultToken(options.tokenPath, options.fromEnvironment);
     this.#default = found.token;
     this.#defaultSource = found.source;
     this.isNew = found.isNew;
@@ -157,10 +159,7 @@ export class TokenBook {
       throw new TokenError("exists", '"default" is the principal of the default token (`toolway token show`).');
     }
     if (this.#ids.has(id) || this.#pending.has(id)) {
-      throw new TokenError(
-        "exists",
-        `"${id}" has a token already. Revoke it first: \`toolway token revoke ${quotedWord(id)}\``,
-      );
+      throw alreadyThere(id);
     }
     if (this.#lent.has(id)) {
       throw new TokenError(
@@ -186,8 +185,8 @@ export class TokenBook {
     };
     this.#pending.add(id);
     try {
-      await this.#map.put(id, record);
-      this.#add(id, record);
+      if ((await this.#map.create(id, record)) === undefined) throw alreadyThere(id);
+      this.#replace(id, record);
     } finally {
       this.#pending.delete(id);
     }
@@ -214,9 +213,13 @@ export class TokenBook {
     const kept = this.#ids.get(id)?.old ?? [];
     const old = [...kept, { hash: record.hash, since: nowMs, until: oldUntil }].slice(-MAX_OLD_SECRETS);
     const rotated: TokenRecord = { ...record, hash: digestOf(token).toString("hex"), old };
+    const revision = this.#map.read(id)?.revision;
     this.#pending.add(id);
     try {
-      await this.#map.put(id, rotated);
+      // It was revoked or rotated meanwhile, here or by another gateway: what that one wrote stays.
+      if (revision === undefined || (await this.#map.update(id, rotated, revision)) === undefined) {
+        throw new TokenError("busy", `The token of "${id}" was changed meanwhile. Look at it, and try again.`);
+      }
       // Revoked meanwhile: the new secret is as little good as the old one.
       if (this.#ids.has(id)) this.#replace(id, rotated);
     } finally {
@@ -258,9 +261,11 @@ export class TokenBook {
       const left: TokenRecord = old.length === 0 ? rest : { ...rest, old };
       this.#replace(id, left);
       // It is over here whether or not it can be written; what is on disk has its end beside it.
+      const revision = this.#map.read(id)?.revision;
+      if (revision === undefined) continue;
       this.#pending.add(id);
       void this.#map
-        .put(id, left)
+        .update(id, left, revision)
         .catch(() => {})
         .finally(() => this.#pending.delete(id));
     }
@@ -313,6 +318,20 @@ export class TokenBook {
     } finally {
       this.#pending.delete(id);
     }
+  }
+
+  /** What the store says of a token by now, whoever wrote it. What is known already changes nothing. */
+  told(id: string, record: TokenRecord | undefined): void {
+    if (id === DEFAULT_PRINCIPAL.id) return;
+    const known = this.#ids.get(id);
+    if (record === undefined) {
+      if (known === undefined) return;
+      this.#forget(id);
+    } else {
+      if (known !== undefined && JSON.stringify(known) === JSON.stringify(record)) return;
+      this.#replace(id, record);
+    }
+    for (const listener of this.#listeners) listener();
   }
 
   /** Whose token this is; undefined where it is nobody's, or no longer. Every request comes by here. */
@@ -396,6 +415,11 @@ export class TokenBook {
     else all.push(known);
     return known;
   }
+}
+
+function alreadyThere(id: string): TokenError {
+  const remedy = `Revoke it first: \`toolway token revoke ${quotedWord(id)}\``;
+  return new TokenError("exists", `"${id}" has a token already. ${remedy}`);
 }
 
 function principalOf(id: string, { role, names, maySendTo, onlyMailboxes }: TokenRecord): Principal {

@@ -117,7 +117,7 @@ describe("clock jumps", () => {
     const dir = await temporaryDirectory();
     const store = await openStore({ dir: join(dir, "store") });
     const clock = new TestClock();
-    const tokens = new TokenBook({ map: store.map<TokenRecord>("tokens"), tokenPath: join(dir, "token") });
+    const tokens = new TokenBook({ map: store.shared<TokenRecord>("tokens"), tokenPath: join(dir, "token") });
     const token = await tokens.create({ id: "ci", role: "r", expires: clock.wall() + 2 * HOUR }, clock.wall());
     const rig = await startRig({ clock, authenticate: (text, nowMs) => tokens.authenticate(text, nowMs) });
     const headers = { authorization: `Bearer ${token}` };

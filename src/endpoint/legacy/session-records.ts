@@ -56,15 +56,34 @@ export class SessionRecords {
   }
 
   #learn(key: string, { principal, began, ended, used }: SessionRecord): void {
-    if (key.startsWith(BEFORE)) this.#before.set(principal, began);
+    if (key.startsWith(BEFORE)) this.#before.set(principal, Math.max(began, this.#before.get(principal) ?? began));
     else if (ended === true) this.#addEnded(principal, key, began);
     else if (used !== undefined) this.#used.set(key, { principal, began, used });
+  }
+
+  /** What is kept of a session by now, whoever wrote it. */
+  told(key: string, record: SessionRecord | undefined): void {
+    const used = this.#used.get(key);
+    if (record?.ended === true) this.#used.delete(key);
+    else if (record?.used !== undefined && record.used <= (used?.used ?? Number.NEGATIVE_INFINITY)) return;
+    if (record !== undefined) this.#learn(key, record);
+    // What is dropped here is still in the map.
+    for (const oldest of this.#used.keys()) {
+      if (this.#used.size <= this.#limits.sessions * USES_PER_SESSION) break;
+      this.#used.delete(oldest);
+    }
+  }
+
+  /** Whether another gateway says that the session was used since its last use here, and not too long ago. */
+  isUsedElsewhere({ key }: RecordedFacts, usedHere: number, wallMs: number): boolean {
+    const used = this.#used.get(key)?.used ?? usedHere;
+    return used > usedHere && wallMs - used <= this.#limits.sessionIdleMs * (1 + RECORD_SHARE);
   }
 
   /** Whether an id that is not in memory must not be restored. */
   isOver({ principalId, key, createdAt }: RecordedFacts, wallMs: number): boolean {
     if (this.#ended.get(principalId)?.has(key) === true) return true;
-    const used = this.#used.get(key)?.used;
+    const used = this.#used.get(key)?.used ?? this.#map?.get(key)?.used;
     if (used === undefined && createdAt <= (this.#before.get(principalId) ?? Number.NEGATIVE_INFINITY)) return true;
     const last = Math.max(createdAt, used ?? createdAt);
     return wallMs - last > this.#limits.sessionIdleMs * (1 + RECORD_SHARE);
@@ -126,7 +145,7 @@ export class SessionRecords {
     for (const [principal, began] of this.#before) {
       if (wallMs - began <= sealedMs) continue;
       this.#before.delete(principal);
-      this.#write(this.#map?.delete(BEFORE + principal));
+      this.#deleteKept(BEFORE + principal);
     }
     for (const [key, { began, used }] of this.#used) {
       // Who is idle for so long is refused without the record as well, as it says that the id is older than its use.
@@ -151,12 +170,17 @@ export class SessionRecords {
     if (ended?.delete(key) !== true) return;
     this.#endedCount--;
     if (ended.size === 0) this.#ended.delete(principal);
-    this.#write(this.#map?.delete(key));
+    this.#deleteKept(key);
   }
 
   #forgetUse(key: string): void {
     this.#used.delete(key);
-    this.#write(this.#map?.delete(key));
+    this.#deleteKept(key);
+  }
+
+  /** Of several gateways the first to forget it has deleted it. */
+  #deleteKept(key: string): void {
+    if (this.#map?.get(key) !== undefined) this.#write(this.#map.delete(key));
   }
 
   #addEnded(principal: string, key: string, began: number): void {

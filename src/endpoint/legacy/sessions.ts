@@ -155,6 +155,13 @@ export class HttpSessions {
     return written;
   }
 
+  /** What is kept of a session by now, whoever wrote it: one that ended at another gateway has ended here. */
+  told(key: string, record: SessionRecord | undefined): void {
+    this.#records.told(key, record);
+    const session = record?.ended === true ? this.#byKey.get(key)?.session : undefined;
+    if (session !== undefined) this.#remove(session, "The session has ended.");
+  }
+
   /** By the wall clock; one with something under way is in use. */
   #lastUse(session: HttpSession): number {
     const wallMs = this.#options.wall();
@@ -167,6 +174,11 @@ export class HttpSessions {
     for (const session of this.values()) {
       session.sweepStreams(now);
       if (session.idle && now - session.lastUsedMs > this.#context.limits.sessionIdleMs) {
+        // It may be in use at another gateway, which writes that down now and then: then it is only forgotten here.
+        if (this.#records.isUsedElsewhere(factsOf(session), this.#lastUse(session), this.#options.wall())) {
+          this.#remove(session, "The session was dropped to make room.");
+          continue;
+        }
         this.end(session, "The session expired.").catch((error: unknown) => this.#options.failed?.(error));
         continue;
       }

@@ -5,10 +5,9 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import type { EngineSettings } from "../../contracts/settings.js";
-import { readSecret } from "../../store/nats/auth.js";
 import { type Engine, engineAddress, openEngine } from "../../store/nats/connection.js";
 import { type EngineFacts, type EnginePromise, enginePromises } from "../../store/nats/versions.js";
-import { readEngineKeys } from "./keys.js";
+import { engineKeys } from "./keyring.js";
 
 /** Long enough to see a slow disk and a busy neighbour, short enough to be waited for. */
 const TRIAL_MS = 10_000;
@@ -93,9 +92,8 @@ export async function examineEngine(settings: EngineSettings, options: ExamineOp
 }
 
 function keyProblems({ key }: EngineSettings, env: NodeJS.ProcessEnv): string[] {
-  const where = key.from === "env" ? `The variable ${key.name}` : `The file ${key.path}`;
   try {
-    readEngineKeys(readSecret(key, "the engine's key, which `toolway engine key` makes", env), where);
+    engineKeys(key, env);
     return [];
   } catch (error) {
     return [messageOf(error)];

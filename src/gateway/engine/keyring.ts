@@ -2,8 +2,10 @@
 // anew when another of the engine's keys is put first.
 
 import { randomBytes } from "node:crypto";
+import type { EngineSecret } from "../../contracts/settings.js";
 import type { SharedMap } from "../../contracts/store.js";
-import { type EngineKey, EngineKeyError, unwrapKey, type WrappedKey, wrapKey } from "./keys.js";
+import { readSecret } from "../../store/nats/auth.js";
+import { type EngineKey, EngineKeyError, readEngineKeys, unwrapKey, type WrappedKey, wrapKey } from "./keys.js";
 
 const NAME = "sealing";
 const KEY_BYTES = 32;
@@ -30,4 +32,10 @@ export async function openSealingKey(
   throw new EngineKeyError(
     "The engine's sealing key was changed by others again and again: gateways have different keys first in their lists. Give all the same.",
   );
+}
+
+/** The engine's keys as this gateway was given them. Throws what says where they were looked for. */
+export function engineKeys(key: EngineSecret, env: NodeJS.ProcessEnv): readonly [EngineKey, ...EngineKey[]] {
+  const where = key.from === "env" ? `The variable ${key.name}` : `The file ${key.path}`;
+  return readEngineKeys(readSecret(key, "the engine's key, which `toolway engine key` makes", env), where);
 }

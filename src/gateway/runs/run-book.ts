@@ -20,6 +20,8 @@ export interface RunRecord {
   readonly startedAt: number;
   /** The principal was named by `--as`: what is known of it outlives the run. */
   readonly isNamed: boolean;
+  /** The gateway that it runs at, by its state directory; the others only let it in. Absent in records from before. */
+  readonly home?: string;
   /** The process that holds it, as far as it said. */
   readonly process?: ProcessMark | undefined;
 }

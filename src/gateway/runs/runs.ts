@@ -6,7 +6,7 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallTally, Principal } from "../../contracts/caller.js";
 import type { ProcessMark } from "../../contracts/runs.js";
-import type { DurableMap } from "../../contracts/store.js";
+import type { SharedMap } from "../../contracts/store.js";
 import { Fault } from "../../protocol/errors.js";
 import { isGone } from "../../runtime/processes/life.js";
 import { hashOf, newSecret, type TokenBook } from "../../tokens/tokens.js";
@@ -19,11 +19,16 @@ const RUN_BYTES = 6;
 /** Runs that are away are looked at so often: over within 5 s of their time, also on a machine that is busy. */
 const LOOK_MS = 1_000;
 
+/** Runs whose secrets are good here, those of other gateways included: as many as there may be tokens. */
+const MAX_LENT = 10_000;
+
 /** Gives back what belongs to the user, and removes a run's folder. */
 export type SweepRun = (folder: string) => Promise<void>;
 
 interface RunsOptions {
-  readonly map: DurableMap<RunRecord>;
+  readonly map: SharedMap<RunRecord>;
+  /** Names this gateway among those that have the same map: their runs are let in here too, and are theirs to end. */
+  readonly home?: string | undefined;
   readonly tokens: TokenBook;
   /** Undefined where nothing outlives the process. */
   readonly stateDir: string | undefined;
@@ -61,7 +66,12 @@ export class Runs {
   constructor(options: RunsOptions) {
     this.#options = options;
     const nowMs = options.now();
+    if (options.home !== undefined) options.map.watch((run, record) => this.#told(run, record));
     for (const [run, record] of [...options.map.entries()]) {
+      if (this.#isElsewhere(record)) {
+        this.#told(run, record);
+        continue;
+      }
       if (hasDied(record)) {
         // It was killed with the gateway: nobody will come back for its secret.
         this.#forget(run, record);
@@ -120,7 +130,16 @@ export class Runs {
     const { token, hash } = newSecret();
     const { map, wall } = this.#options;
     const isNamed = as !== undefined;
-    const record = { principal: as ?? `run-${run}`, role, hash, client, startedAt: wall(), isNamed, process };
+    const { home } = this.#options;
+    const facts = { principal: as ?? `run-${run}`, role, hash, client, startedAt: wall(), isNamed, process };
+    const record: RunRecord = home === undefined ? facts : { ...facts, home };
+    for (const [other, lent] of this.#lent) {
+      if (lent.principal.id !== record.principal || this.#book.get(other) !== undefined) continue;
+      throw new Fault(
+        "denied",
+        `A run called "${record.principal}" is under way at another gateway. Two would change one context: choose another id.`,
+      );
+    }
     for (const replaced of this.#book.begin(run, record)) this.#ended(replaced);
     try {
       const held = this.#lend(run, record);
@@ -179,6 +198,27 @@ export class Runs {
     const takeBack = this.#options.tokens.lend(principal, hash);
     this.#lent.set(run, { principal, tally, takeBack });
     return { principal, tally };
+  }
+
+  #isElsewhere({ home }: RunRecord): boolean {
+    return this.#options.home !== undefined && home !== undefined && home !== this.#options.home;
+  }
+
+  /** A run of another gateway has begun, or ended. Of our own we know. */
+  #told(run: string, record: RunRecord | undefined): void {
+    if (this.#book.get(run) !== undefined || (record !== undefined && !this.#isElsewhere(record))) return;
+    const lent = this.#lent.get(run);
+    if (record === undefined) {
+      this.#lent.delete(run);
+      lent?.takeBack();
+      return;
+    }
+    if (lent !== undefined || this.#lent.size >= MAX_LENT) return;
+    try {
+      this.#lend(run, record);
+    } catch (error) {
+      this.#options.log(`a run of another gateway is not let in here: ${(error as Error).message}`);
+    }
   }
 
   #ended(run: string): void {

@@ -1,11 +1,13 @@
 // What a gateway keeps: tokens, the sealing key, last-known lists. In a state directory that it alone holds, or, for
-// programs that embed it without one, in memory.
+// programs that embed it without one, in memory. Where several gateways share an engine, what is theirs together is there,
+// and what is this machine's alone stays where it was.
 
 import { createHmac, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import type { SessionRecord } from "../../contracts/session-record.js";
-import type { DumpEntry, DurableMap, Store } from "../../contracts/store.js";
+import type { DumpEntry, DurableMap, SharedMap, Store } from "../../contracts/store.js";
 import type { DoorRecord } from "../../control/door/door.js";
 import type { GrantRecord, GrantStore } from "../../credentials/grant.js";
 import { TaskIds } from "../../pipeline/tasks/ids.js";
@@ -19,7 +21,8 @@ import { lockStateDir } from "../../runtime/state-dir.js";
 import { visible } from "../../runtime/visible.js";
 import { openStore } from "../../store/local/store.js";
 import { MemoryMap } from "../../store/memory-map.js";
-import { TokenBook, type TokenRecord } from "../../tokens/tokens.js";
+import { StoreError } from "../../store/store-error.js";
+import { newSecret, TokenBook, type TokenRecord } from "../../tokens/tokens.js";
 import type { RunRecord } from "../runs/run-book.js";
 import type { EraRecord } from "./stored-eras.js";
 import type { PinRecord } from "./stored-pins.js";
@@ -30,25 +33,27 @@ export interface GatewayState {
   readonly sealer: Sealer;
   readonly tokens: TokenBook;
   /** What is known of each server, by its name: snapshots of the catalog. */
-  readonly known: DurableMap<JsonObject>;
+  readonly known: SharedMap<JsonObject>;
   /** Which era each server speaks, by its name. */
-  readonly eras: DurableMap<EraRecord>;
-  readonly pins: DurableMap<PinRecord>;
+  readonly eras: SharedMap<EraRecord>;
+  readonly pins: SharedMap<PinRecord>;
   /** Which sessions have ended, and when those that have not were used. */
-  readonly sessions: DurableMap<SessionRecord>;
+  readonly sessions: SharedMap<SessionRecord>;
   /** What is known of each principal's situation, by its id. */
-  readonly contexts: DurableMap<ContextChanges>;
+  readonly contexts: SharedMap<ContextChanges>;
   /** The runs of agents that hold a secret of their own, by their ids. */
-  readonly runs: DurableMap<RunRecord>;
+  readonly runs: SharedMap<RunRecord>;
   /** Who may look through the operator's door. */
   readonly door: DurableMap<DoorRecord>;
   /** The logins at servers, sealed, by the names of these. */
   readonly grants: GrantStore;
   /** What tells this gateway's inboxes at brokers from those of others that have the same token. */
   readonly inbox: string;
+  /** What all gateways on one engine have together; undefined where this one is alone. */
+  readonly engine: GatewayEngine | undefined;
   readonly taskIds: TaskIds;
   /** Whose each task is. */
-  readonly tasks: DurableMap<TaskRecord>;
+  readonly tasks: SharedMap<TaskRecord>;
   /** Where mailboxes are kept. Undefined where nothing outlives the process: there are none then. */
   readonly store: Store | undefined;
   dump(): AsyncIterable<DumpEntry>;
@@ -57,34 +62,108 @@ export interface GatewayState {
 
 const SEALING_KEY_BYTES = 32;
 
+/** What is this machine's alone, whoever else there is. */
+interface Place {
+  /** Undefined where nothing outlives the process. */
+  readonly dir: string | undefined;
+  readonly key: Uint8Array;
+  readonly store: Store | undefined;
+  shared<V>(name: string): SharedMap<V>;
+  close(): Promise<void>;
+}
+
+/** What several gateways have together: their engine, and the sealing key that it keeps for them. */
+export interface SharedPlace {
+  readonly engine: GatewayEngine;
+  readonly key: Uint8Array;
+}
+
 /** Takes the lock of `dir` first. Throws what says who holds it, or what is wrong with the directory. */
-export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<GatewayState> {
+export async function openState(dir: string | undefined, env: NodeJS.ProcessEnv): Promise<GatewayState> {
+  const place = dir === undefined ? memoryPlace() : await openPlace(dir);
+  return withPlace(place, () => stateOf(place, undefined, tokensOf(place, env)));
+}
+
+/** The same for one of several gateways. The engine is closed with the state, and where it cannot be opened. */
+export async function openSharedState(
+  dir: string | undefined,
+  env: NodeJS.ProcessEnv,
+  openEngine: () => Promise<SharedPlace>,
+): Promise<GatewayState> {
+  // The lock first: of a gateway that is started a second time the engine need not hear.
+  const place = dir === undefined ? memoryPlace() : await openPlace(dir);
+  return withPlace(place, async () => {
+    const shared = await openEngine();
+    try {
+      const { map, tokens } = await sharedTokens(shared, env);
+      map.watch((id, record) => tokens.told(id, record));
+      return stateOf(place, shared, tokens);
+    } catch (error) {
+      await shared.engine.close();
+      throw error;
+    }
+  });
+}
+
+async function withPlace(place: Place, make: () => GatewayState | Promise<GatewayState>): Promise<GatewayState> {
+  try {
+    return await make();
+  } catch (error) {
+    await place.close();
+    throw error;
+  }
+}
+
+function tokensOf(place: Place, env: NodeJS.ProcessEnv): TokenBook {
+  return new TokenBook({
+    map: place.shared<TokenRecord>("tokens"),
+    tokenPath: place.dir === undefined ? undefined : join(place.dir, "token"),
+    fromEnvironment: env["TOOLWAY_TOKEN"],
+  });
+}
+
+interface DefaultTokenRecord {
+  readonly v: 1;
+  readonly sealed: string;
+}
+
+const DEFAULT_TOKEN = "default";
+
+/** The default token is made by the first gateway, and is good at all. One from the environment is this gateway's alone. */
+async function sharedTokens(
+  { engine, key }: SharedPlace,
+  env: NodeJS.ProcessEnv,
+): Promise<{ map: SharedMap<TokenRecord>; tokens: TokenBook }> {
+  const map = engine.shared.shared<TokenRecord>("tokens");
+  const fromEnvironment = env["TOOLWAY_TOKEN"];
+  if (fromEnvironment !== undefined && fromEnvironment !== "")
+    return { map, tokens: new TokenBook({ map, fromEnvironment, tokenPath: undefined }) };
+  const defaults = engine.shared.shared<DefaultTokenRecord>("default-token");
+  const vault = createVault(key);
+  const { token } = newSecret();
+  const isNew =
+    defaults.get(DEFAULT_TOKEN) === undefined &&
+    (await defaults.create(DEFAULT_TOKEN, { v: 1, sealed: vault.seal("default token", token) })) !== undefined;
+  const kept = isNew ? token : vault.unseal("default token", defaults.get(DEFAULT_TOKEN)?.sealed ?? "");
+  if (typeof kept !== "string") {
+    throw new StoreError(
+      "newer",
+      "The default token in the engine cannot be read: a newer Toolway made it. Update this one.",
+    );
+  }
+  return { map, tokens: new TokenBook({ map, tokenPath: undefined, given: { token: kept, source: "engine", isNew } }) };
+}
+
+async function openPlace(dir: string): Promise<Place> {
   const lock = await lockStateDir(dir);
   try {
     const key = openKey(join(dir, "sealing-key"));
     const store = await openStore({ dir: join(dir, "store") });
-    const tokens = new TokenBook({
-      map: store.map<TokenRecord>("tokens"),
-      tokenPath: join(dir, "token"),
-      fromEnvironment: env["TOOLWAY_TOKEN"],
-    });
     return {
       dir,
-      sealer: createSealer(key),
-      tokens,
-      known: store.map<JsonObject>("known"),
-      eras: store.map<EraRecord>("eras"),
-      pins: store.map<PinRecord>("pins"),
-      sessions: store.map<SessionRecord>("sessions"),
-      contexts: store.map<ContextChanges>("contexts"),
-      runs: store.map<RunRecord>("runs"),
-      door: store.map<DoorRecord>("door"),
-      grants: { map: store.map<GrantRecord>("logins"), vault: createVault(key) },
-      inbox: inboxOf(key),
-      taskIds: taskIdsOf(key),
-      tasks: store.map<TaskRecord>("tasks"),
+      key,
       store,
-      dump: () => withoutBodies(store.dump()),
+      shared: (name) => store.shared(name),
       async close() {
         try {
           await store.close();
@@ -99,8 +178,75 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
   }
 }
 
+function memoryPlace(): Place {
+  const maps = new Map<string, MemoryMap<unknown>>();
+  return {
+    dir: undefined,
+    key: randomBytes(SEALING_KEY_BYTES),
+    store: undefined,
+    shared<V>(name: string) {
+      const map = maps.get(name) ?? new MemoryMap<unknown>(name);
+      maps.set(name, map);
+      return map as unknown as MemoryMap<V>;
+    },
+    close: async () => {},
+  };
+}
+
+function stateOf(place: Place, shared: SharedPlace | undefined, tokens: TokenBook): GatewayState {
+  const { dir, store } = place;
+  const key = shared?.key ?? place.key;
+  const maps: Pick<Store, "shared"> = shared?.engine.shared ?? place;
+  const known = maps.shared<JsonObject>("known");
+  return {
+    dir,
+    sealer: createSealer(key),
+    tokens,
+    known,
+    eras: maps.shared<EraRecord>("eras"),
+    pins: maps.shared<PinRecord>("pins"),
+    sessions: maps.shared<SessionRecord>("sessions"),
+    contexts: maps.shared<ContextChanges>("contexts"),
+    runs: maps.shared<RunRecord>("runs"),
+    door: place.shared<DoorRecord>("door"),
+    grants: { map: maps.shared<GrantRecord>("logins"), vault: createVault(key) },
+    // Each gateway has inboxes of its own, also where the rest is shared.
+    inbox: inboxOf(place.key),
+    engine: shared?.engine,
+    taskIds: taskIdsOf(key),
+    tasks: maps.shared<TaskRecord>("tasks"),
+    store,
+    dump: () => withoutBodies(allEntries(known, store, shared?.engine.shared)),
+    async close() {
+      try {
+        await shared?.engine.close();
+      } finally {
+        await place.close();
+      }
+    },
+  };
+}
+
+/** Without a store it is what is known of servers; the rest of what is in memory is nobody's who looks. */
+async function* allEntries(
+  known: DurableMap<JsonObject>,
+  ...stores: readonly (Store | undefined)[]
+): AsyncIterableIterator<DumpEntry> {
+  if (stores.every((store) => store === undefined)) {
+    for (const [key, value] of known.entries()) yield { map: known.name, key, value };
+  }
+  for (const store of stores) if (store !== undefined) yield* store.dump();
+}
+
 /** Maps of which nothing but the keys is shown. */
-const BODIES: ReadonlySet<string> = new Set(["door", "journal-parts", "logins", "outbox-messages", "outbox-results"]);
+const BODIES: ReadonlySet<string> = new Set([
+  "default-token",
+  "door",
+  "journal-parts",
+  "logins",
+  "outbox-messages",
+  "outbox-results",
+]);
 
 /** What is in messages is nobody's who looks at the state: of each, who sent it to whom, and when. */
 async function* withoutBodies(entries: AsyncIterable<DumpEntry>): AsyncIterableIterator<DumpEntry> {
@@ -116,36 +262,6 @@ async function* withoutBodies(entries: AsyncIterable<DumpEntry>): AsyncIterableI
       yield { ...entry, value: record === undefined ? rest : { ...rest, header: record[1] } };
     }
   }
-}
-
-export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
-  const tokens = new TokenBook({
-    map: new MemoryMap<TokenRecord>("tokens"),
-    tokenPath: undefined,
-    fromEnvironment: env["TOOLWAY_TOKEN"],
-  });
-  const known = new MemoryMap<JsonObject>("known");
-  return {
-    dir: undefined,
-    sealer: createSealer(randomBytes(SEALING_KEY_BYTES)),
-    tokens,
-    known,
-    eras: new MemoryMap<EraRecord>("eras"),
-    pins: new MemoryMap<PinRecord>("pins"),
-    sessions: new MemoryMap<SessionRecord>("sessions"),
-    contexts: new MemoryMap<ContextChanges>("contexts"),
-    runs: new MemoryMap<RunRecord>("runs"),
-    door: new MemoryMap<DoorRecord>("door"),
-    grants: { map: new MemoryMap<GrantRecord>("logins"), vault: createVault(randomBytes(SEALING_KEY_BYTES)) },
-    inbox: inboxOf(randomBytes(SEALING_KEY_BYTES)),
-    taskIds: taskIdsOf(randomBytes(SEALING_KEY_BYTES)),
-    tasks: new MemoryMap<TaskRecord>("tasks"),
-    store: undefined,
-    async *dump() {
-      for (const [key, value] of known.entries()) yield { map: known.name, key, value };
-    },
-    close: async () => {},
-  };
 }
 
 /** Made from the key, which is kept over restarts and in each state directory another: nothing else has to be. */

@@ -21,7 +21,7 @@ export class StoredEras {
   readonly #map: DurableMap<EraRecord>;
   readonly #wall: () => number;
   readonly #failed: (error: unknown) => void;
-  /** What has been found since, whether or not it is on disk yet. */
+  /** What was found and is not on disk yet. */
   readonly #fresh = new Map<string, EraRecord | undefined>();
 
   constructor(map: DurableMap<EraRecord>, wall: () => number, failed: (error: unknown) => void) {
@@ -44,6 +44,10 @@ export class StoredEras {
     const record = era === undefined ? undefined : { identity, era, at: this.#wall() };
     this.#fresh.set(server, record);
     const written = record === undefined ? this.#map.delete(server) : this.#map.put(server, record);
-    written.catch(this.#failed);
+    // Once it is written the map says it, and what another gateway finds later goes before it.
+    const settled = () => {
+      if (this.#fresh.get(server) === record) this.#fresh.delete(server);
+    };
+    written.then(settled, this.#failed);
   }
 }

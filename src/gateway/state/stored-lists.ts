@@ -35,7 +35,9 @@ export class StoredLists {
     this.#unsaved.clear();
     for (const server of servers) {
       const snapshot = this.#options.snapshot(server);
-      if (snapshot === undefined) continue;
+      // Of several gateways the first to read a list has written it.
+      if (snapshot === undefined || JSON.stringify(snapshot) === JSON.stringify(this.#options.map.get(server)))
+        continue;
       try {
         await this.#options.map.put(server, snapshot);
       } catch (error) {

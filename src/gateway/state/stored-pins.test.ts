@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { ownToolName } from "../../contracts/names.js";
-import type { DurableMap } from "../../contracts/store.js";
 import { Redactor } from "../../runtime/redact/redactor.js";
 import { openStore } from "../../store/local/store.js";
 import { MemoryMap } from "../../store/memory-map.js";
@@ -37,19 +36,14 @@ function open(map = new MemoryMap<PinRecord>("pins") as Pick<MemoryMap<PinRecord
 
 describe("StoredPins", () => {
   it("write thousands of first sights over many turns, and none is lost by an end between them [one-bad-server]", async () => {
-    const store = new MemoryMap<PinRecord>("pins");
     let written = 0;
-    const map: DurableMap<PinRecord> = {
-      name: store.name,
-      get: (key) => store.get(key),
-      entries: () => store.entries(),
-      delete: (key) => store.delete(key),
-      put: (key, record) => {
+    const map = new (class extends MemoryMap<PinRecord> {
+      override create(key: string, record: PinRecord) {
         written++;
-        return store.put(key, record);
-      },
-    };
-    const { book } = open(map as never);
+        return super.create(key, record);
+      }
+    })("pins");
+    const { book } = open(map);
     const many = Array.from({ length: 5_000 }, (_, n) => tool(`tool ${n}`));
     const { quarantined } = book.check("s", many);
     expect([quarantined.size, written]).toEqual([0, 100]);
@@ -146,7 +140,7 @@ describe("StoredPins", () => {
     const within = async (act: (book: StoredPins) => unknown): Promise<void> => {
       const store = await openStore({ dir: join(folder, "store") });
       try {
-        await act(open(store.map<PinRecord>("pins")).book);
+        await act(open(store.shared<PinRecord>("pins")).book);
       } finally {
         await store.close();
       }
@@ -176,8 +170,9 @@ describe("StoredPins", () => {
 
   it("accepts nothing that the disk refuses; a pin that it refuses holds, and is tried again", async () => {
     const { book, map, lines } = open();
-    const put = map.put.bind(map);
-    map.put = () => Promise.reject(new Error("disk full"));
+    const [create, update] = [map.create.bind(map), map.update.bind(map)];
+    map.create = () => Promise.reject(new Error("disk full"));
+    map.update = map.create;
     book.check("s", [tool("a")]);
     book.check("s", [tool("a", { v: 2 })]);
     expect(book.isQuarantined("s", ownToolName("a"))).toBe(true);
@@ -185,7 +180,8 @@ describe("StoredPins", () => {
     await expect(book.accept("s")).rejects.toThrow("disk full");
     expect(book.isQuarantined("s", ownToolName("a"))).toBe(true);
     expect(lines.some((line) => line.includes("could not be kept: disk full"))).toBe(true);
-    map.put = put;
+    map.create = create;
+    map.update = update;
     book.check("s", [tool("a", { v: 2 })]);
     await Promise.resolve();
     expect(open(map).book.isQuarantined("s", ownToolName("a"))).toBe(true);

@@ -8,7 +8,7 @@
 import { createHash } from "node:crypto";
 import type { OwnToolName } from "../../contracts/names.js";
 import type { AcceptedPin, PinDiff, PinLine, PinSide } from "../../contracts/pins.js";
-import type { DurableMap } from "../../contracts/store.js";
+import type { SharedMap } from "../../contracts/store.js";
 import { accept, type ListedTool, type Pin, ServerPins, type Sighting } from "../../policy/pins.js";
 import { Fault } from "../../protocol/errors.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
@@ -26,6 +26,9 @@ const RECORDS_A_TURN = 100;
 const MAX_NAMED = 5;
 const MAX_NAME_CHARS = 80;
 const MAX_NAME_READ = 4_096;
+
+/** Each lost race means that another gateway wrote what it saw of the tool; ours comes with the next list. */
+const MAX_TRIES = 4;
 
 /** A hash that somebody typed: as much of it as cannot be hit by chance. */
 const MIN_HASH_CHARS = 8;
@@ -47,7 +50,7 @@ export interface PinRecord {
 }
 
 export interface StoredPinsDeps {
-  readonly map: DurableMap<PinRecord>;
+  readonly map: SharedMap<PinRecord>;
   readonly wall: () => number;
   /** What agents see of a server's tools has changed, other than by a list that was just checked. */
   readonly onChange: (server: string) => void;
@@ -75,8 +78,9 @@ export class StoredPins {
   #configured: ReadonlySet<string> | undefined;
   /** Records that are written but not committed, or that the disk refused: they count until they are there. */
   readonly #unsaved = new Map<string, PinRecord>();
-  /** How many characters of definitions are kept, by server. */
+  /** How many characters of definitions are kept, by server, and of each pin of it by key. */
   readonly #kept = new Map<string, number>();
+  readonly #sizes = new Map<string, number>();
 
   /**
    * Sightings whose records are yet to be written, the oldest first. Each is of another tool: of a server there are as
@@ -89,10 +93,34 @@ export class StoredPins {
 
   constructor(deps: StoredPinsDeps) {
     this.#deps = deps;
-    for (const [, record] of deps.map.entries()) {
+    for (const [key, record] of deps.map.entries()) {
       this.#pinsOf(record.server).put(record.tool, toPin(record));
-      this.#count(record.server, sizeOf(record));
+      this.#count(record.server, key, record);
     }
+  }
+
+  /** What is kept of a pin by now, whoever wrote it. What we know already changes nothing. */
+  told(key: string, record: PinRecord | undefined): void {
+    const { server, tool } = record ?? this.#findKey(key) ?? {};
+    if (server === undefined || tool === undefined) return;
+    const pins = this.#pinsOf(server);
+    this.#count(server, key, record);
+    const unsaved = this.#unsaved.get(key);
+    if (unsaved !== undefined && unsaved.accepted.hash !== record?.accepted.hash) this.#unsaved.delete(key);
+    const wasHidden = pins.quarantined.has(tool);
+    if (record === undefined) pins.delete(tool);
+    else pins.take(tool, toPin(record));
+    if (wasHidden === pins.quarantined.has(tool)) return;
+    this.#deps.onChange(server);
+    this.#announce(server);
+  }
+
+  /** Only of a pin that another gateway forgot: seldom enough for a search. */
+  #findKey(key: string): { readonly server: string; readonly tool: OwnToolName } | undefined {
+    for (const [server, { pins }] of this.#servers) {
+      for (const tool of pins.keys()) if (keyOf(server, tool) === key) return { server, tool };
+    }
+    return undefined;
   }
 
   /**
@@ -215,6 +243,7 @@ export class StoredPins {
   }
 
   async #accept(server: string, pins: ServerPins, { tool, hash }: AcceptedPin): Promise<void> {
+    const key = keyOf(server, tool);
     const before = this.#read(server, tool);
     const definition = before?.changed?.hash === hash ? before.changed.definition : undefined;
     for (;;) {
@@ -225,13 +254,13 @@ export class StoredPins {
       const isStored = stored?.accepted.hash === hash && stored.changed?.hash === next.changed?.hash;
       if (isStored) {
         pins.put(tool, next);
-        this.#count(server, sizeOf(stored) - sizeOf(before));
+        this.#count(server, key, stored);
         return;
       }
       const changed = next.changed === undefined ? undefined : keptOf(next.changed, stored?.changed);
-      // It does not go through `#unsaved`: what the disk refuses is not accepted. A list that comes meanwhile may write
-      // over it what it knew; then it is written once more.
-      await this.#deps.map.put(keyOf(server, tool), {
+      // It does not go through `#unsaved`: what the disk refuses is not accepted. A list that comes meanwhile, here or at
+      // another gateway, may write over it what it knew; then it is written once more.
+      await this.#swap(key, {
         server,
         tool,
         firstSeen: next.firstSeenMs,
@@ -239,8 +268,16 @@ export class StoredPins {
         ...(changed === undefined ? {} : { changed }),
       });
       // It is in it, whatever became of that record's own write.
-      if (this.#unsaved.get(keyOf(server, tool)) === stored) this.#unsaved.delete(keyOf(server, tool));
+      if (this.#unsaved.get(key) === stored) this.#unsaved.delete(key);
     }
+  }
+
+  /** Writes on what is there now; false where somebody else has written meanwhile. */
+  async #swap(key: string, record: PinRecord): Promise<boolean> {
+    const { map } = this.#deps;
+    const revision = map.read(key)?.revision;
+    const written = revision === undefined ? map.create(key, record) : map.update(key, record, revision);
+    return (await written) !== undefined;
   }
 
   /**
@@ -276,10 +313,10 @@ export class StoredPins {
   }
 
   async #delete(server: string, pins: ServerPins, tool: OwnToolName): Promise<void> {
-    const before = this.#read(server, tool);
-    await this.#deps.map.delete(keyOf(server, tool));
-    this.#unsaved.delete(keyOf(server, tool));
-    this.#count(server, -sizeOf(before));
+    const key = keyOf(server, tool);
+    await this.#deps.map.delete(key);
+    this.#unsaved.delete(key);
+    this.#count(server, key, undefined);
     pins.delete(tool);
   }
 
@@ -356,7 +393,7 @@ export class StoredPins {
     const fits = definition.length <= Math.min(MAX_DEFINITION_CHARS, room);
     const seen: Kept = { hash: pin.changed?.hash ?? pin.hash, at, ...(fits ? { definition } : {}) };
     const accepted = pin.changed === undefined ? (before?.accepted ?? seen) : before?.accepted;
-    this.#count(server, -sizeOf(before));
+    const key = keyOf(server, tool);
     const record: PinRecord = {
       server,
       tool,
@@ -364,8 +401,8 @@ export class StoredPins {
       accepted: accepted ?? { hash: pin.hash, at: pin.acceptedMs },
       ...(pin.changed === undefined ? {} : { changed: seen }),
     };
-    this.#count(server, sizeOf(record));
-    this.#write(keyOf(server, tool), record);
+    this.#count(server, key, record);
+    this.#write(key, record);
   }
 
   /** A disk that is full costs what a restart would have known; it is tried again with the server's next list. */
@@ -379,12 +416,22 @@ export class StoredPins {
 
   async #put(key: string, record: PinRecord): Promise<void> {
     this.#unsaved.set(key, record);
-    await this.#deps.map.put(key, record);
+    for (let n = 0; n < MAX_TRIES; n++) {
+      // What was accepted at another gateway meanwhile is what counts; we were told it, or are about to be.
+      const { accepted } = this.#deps.map.get(key) ?? record;
+      if (accepted.hash !== record.accepted.hash || (await this.#swap(key, record))) break;
+      // A later one is on its way, and must not be written over.
+      if (this.#unsaved.get(key) !== record) return;
+    }
     if (this.#unsaved.get(key) === record) this.#unsaved.delete(key);
   }
 
-  #count(server: string, chars: number): void {
-    this.#kept.set(server, (this.#kept.get(server) ?? 0) + chars);
+  #count(server: string, key: string, record: PinRecord | undefined): void {
+    const size = sizeOf(record);
+    const before = this.#sizes.get(key) ?? 0;
+    if (size === 0) this.#sizes.delete(key);
+    else this.#sizes.set(key, size);
+    this.#kept.set(server, (this.#kept.get(server) ?? 0) + size - before);
   }
 
   #announce(server: string): void {

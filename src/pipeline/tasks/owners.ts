@@ -90,6 +90,20 @@ export class TaskOwners {
     if (this.#table.get(key) === record) this.#map.put(key, record).catch(this.#failed);
   }
 
+  /** What is kept of a task by now, whoever wrote it. */
+  told(key: string, record: TaskRecord | undefined): void {
+    const table = this.#read;
+    // It is read when it is needed, with this in it.
+    if (table === undefined) return;
+    const known = table.get(key);
+    if (record === undefined) table.delete(key);
+    else if (known?.principal === record.principal && known.at === record.at && known.tool === record.tool) {
+      // The same task: whoever holds the record goes on with it.
+      known.ended ||= record.ended;
+      known.task = record.task ?? known.task;
+    } else table.restore(key, record, this.#wall());
+  }
+
   of(principal: string, behind: ListPosition | undefined): IterableIterator<[key: string, record: TaskRecord]> {
     return this.#table.of(principal, behind);
   }

@@ -5,7 +5,10 @@
 //   <the values' JSON, one after the other, of these lengths>
 //
 // Values stand behind the head as they are, so that what was given as text is passed on unchanged, and not parsed before
-// somebody reads it.
+// somebody reads it. Where the gateways have a key (`"sealed":1` in the head) they are sealed as one text, for this commit's
+// id: the engine, its disks and whoever listens see names and keys, and no value.
+
+import type { TextVault } from "../../runtime/seal.js";
 
 /** Of a map, by key; or of a log, by number. A new entry of a log has its place among those of its commit. */
 export type CommitWrite =
@@ -27,16 +30,18 @@ export interface Commit {
 export const MAX_ANCESTORS = 8;
 const VERSION = 1;
 
-export function encodeCommit({ id, after, writes }: Commit): string {
+/** Why a message is left alone: a newer version wrote it, it is sealed under a key that we do not have, or it is no commit. */
+export type UnreadableCommit = "newer" | "sealed" | "foreign";
+
+export function encodeCommit({ id, after, writes }: Commit, vault?: TextVault): string {
   const heads = writes.map(({ kind, name, key, json }) => [kind, name, key, json?.length ?? -1]);
-  const head = JSON.stringify({ v: VERSION, id, after, writes: heads });
-  let body = `${head}\n`;
-  for (const { json } of writes) if (json !== undefined) body += json;
-  return body;
+  const head = JSON.stringify({ v: VERSION, id, after, writes: heads, ...(vault === undefined ? {} : { sealed: 1 }) });
+  let values = "";
+  for (const { json } of writes) if (json !== undefined) values += json;
+  return `${head}\n${vault === undefined ? values : vault.seal(purposeOf(id), values)}`;
 }
 
-/** `newer` where a newer version wrote it, which is left alone; undefined where it is no commit of ours. */
-export function decodeCommit(body: string): Commit | "newer" | undefined {
+export function decodeCommit(body: string, vault?: TextVault): Commit | UnreadableCommit {
   const end = body.indexOf("\n");
   try {
     const head = JSON.parse(end < 0 ? body : body.slice(0, end)) as {
@@ -44,19 +49,28 @@ export function decodeCommit(body: string): Commit | "newer" | undefined {
       readonly id: string;
       readonly after: readonly Ancestor[];
       readonly writes: readonly (readonly [CommitWrite["kind"], string, string | number, number])[];
+      readonly sealed?: unknown;
     };
     if (typeof head.v === "number" && head.v > VERSION) return "newer";
-    if (head.v !== VERSION || typeof head.id !== "string" || !Array.isArray(head.writes)) return undefined;
-    let at = end + 1;
+    if (head.v !== VERSION || typeof head.id !== "string" || !Array.isArray(head.writes)) return "foreign";
+    // What is not sealed in a store that is was not written by whoever has the key.
+    if ((head.sealed === undefined) !== (vault === undefined)) return vault === undefined ? "sealed" : "foreign";
+    const values = vault === undefined ? body.slice(end + 1) : vault.open(purposeOf(head.id), body.slice(end + 1));
+    if (values === undefined) return "sealed";
+    let at = 0;
     const writes = head.writes.map(([kind, name, key, length]) => {
-      const json = length < 0 ? undefined : body.slice(at, at + length);
+      const json = length < 0 ? undefined : values.slice(at, at + length);
       if (length > 0) at += length;
       return { kind, name, key, json } as CommitWrite;
     });
     return { id: head.id, after: head.after, writes };
   } catch {
-    return undefined;
+    return "foreign";
   }
+}
+
+function purposeOf(id: string): string {
+  return `commit ${id}`;
 }
 
 /** What became of a commit, by what is last on its subject now. */

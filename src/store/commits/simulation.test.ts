@@ -123,7 +123,7 @@ async function sharedRun(seed: number, tally: Tally): Promise<void> {
   const histories = new Map<string, string[]>();
   for (const { body } of engine.history) {
     const commit = decodeCommit(body);
-    if (commit === undefined || commit === "newer") throw new Error("no commit");
+    if (typeof commit === "string") throw new Error("no commit");
     for (const { key, json } of commit.writes) {
       const history = histories.get(String(key)) ?? [];
       histories.set(String(key), [...history, JSON.parse(json ?? "null") as string]);

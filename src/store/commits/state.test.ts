@@ -97,9 +97,9 @@ describe("a commit", () => {
     expect(decodeCommit(encodeCommit(commit))).toEqual(commit);
   });
 
-  it("of a newer version is known as one, and what is none is nothing", () => {
+  it("of a newer version is known as one, and what is none is foreign", () => {
     expect(decodeCommit('{"v":2,"other":true}\n')).toBe("newer");
-    for (const body of ["", "{}", "[1]", "null", '{"v":1}\nx']) expect(decodeCommit(body)).toBeUndefined();
+    for (const body of ["", "{}", "[1]", "null", '{"v":1}\nx']) expect(decodeCommit(body)).toBe("foreign");
   });
 
   it("whose answer was lost is found by those after it, or known to be absent, or unknown [compare-and-set]", () => {

@@ -201,6 +201,15 @@ export class CommitState {
     if (head !== undefined) this.removed(head.sequence);
   }
 
+  /** A message that cannot be read is the subject's last now: what was its value is another's to say, and whoever listens is told. */
+  superseded(subject: string, sequence: number): void {
+    this.#told?.add(sequence);
+    const head = this.#heads.get(subject);
+    if (head === undefined || head.sequence >= sequence) return;
+    const message = this.#messages.get(head.sequence);
+    if (message !== undefined) this.#tellGone(message);
+  }
+
   /** Those that said of something that it is gone stay for a while: whoever reads the stream now may have read the older. */
   takeGarbage(): { readonly sequence: number; readonly hadDeletion: boolean }[] {
     const garbage = this.#garbage;
@@ -231,13 +240,17 @@ export class CommitState {
     if (told === undefined) return;
     for (const message of [...this.#messages.values()]) {
       if (told.has(message.sequence) || message.sequence > this.#toldTo) continue;
-      const gone = message.places.filter(([space, key]) => {
-        const cell = space.cells.get(key);
-        return cell?.message === message && cell.json !== undefined;
-      });
-      this.removed(message.sequence);
-      for (const [space, key] of gone) for (const listener of space.listeners) listener(key, undefined);
+      this.#tellGone(message);
     }
+  }
+
+  #tellGone(message: StoredMessage): void {
+    const gone = message.places.filter(([space, key]) => {
+      const cell = space.cells.get(key);
+      return cell?.message === message && cell.json !== undefined;
+    });
+    this.removed(message.sequence);
+    for (const [space, key] of gone) for (const listener of space.listeners) listener(key, undefined);
   }
 
   #onlyDeletes(message: StoredMessage): boolean {

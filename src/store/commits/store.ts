@@ -17,9 +17,11 @@ import type {
   StoreStats,
   Versioned,
 } from "../../contracts/store.js";
+import type { TextVault } from "../../runtime/seal.js";
 import { checkName, jsonOf, keyBytes, MAX_VALUE_BYTES, valueBytes } from "../checks.js";
 import { corrupt, StoreError } from "../store-error.js";
-import { type CommitWrite, decodeCommit } from "./commit.js";
+import { tellListener } from "../tell.js";
+import { type CommitWrite, decodeCommit, type UnreadableCommit } from "./commit.js";
 import { CommitState, compareUtf8, type KeySpace, MAX_WRITES, numberOf } from "./state.js";
 import type { CommitStream, TryPace } from "./stream.js";
 import { CommitWriter, type Condition } from "./writer.js";
@@ -44,6 +46,14 @@ const OPEN_LIMIT_MS = 60_000;
  */
 const READ_WITHIN_MS = 2 * OPEN_LIMIT_MS;
 
+/** Records that cannot be read and are counted; beyond it a whole Toolway of another version or key is there. */
+const MAX_HELD = 10_000;
+const HELD_WORDS: Readonly<Record<UnreadableCommit, string>> = {
+  newer: "written by a newer version of Toolway",
+  sealed: "sealed under a key that this gateway was not given",
+  foreign: "no record of Toolway",
+};
+
 export interface CommitStoreOptions {
   readonly stream: CommitStream;
   readonly pace: TryPace;
@@ -52,6 +62,8 @@ export interface CommitStoreOptions {
   readonly prefix: string;
   /** For errors: "the engine (tw)". */
   readonly where: string;
+  /** Seals all values that leave this process. Undefined where they are in clear: the sealing key itself, and tests. */
+  readonly vault?: TextVault | undefined;
   /** Told once, when the store is another's from now on, or something in it cannot be read. */
   readonly warn?: ((text: string) => void) | undefined;
 }
@@ -80,7 +92,8 @@ class CommitStore implements Store {
   #removing = 0;
   #unfollow: (() => Promise<void>) | undefined;
   #isCurrent = false;
-  #held = 0;
+  /** Subjects whose last message cannot be read, and why: their keys have no value here, and are not written to. */
+  readonly #heldSubjects = new Map<string, UnreadableCommit>();
   #closing: Promise<void> | undefined;
   #sweepAtMs: number;
   /**
@@ -98,21 +111,23 @@ class CommitStore implements Store {
       state: this.#state,
       pace,
       where,
+      vault: options.vault,
       writer: randomBytes(9).toString("base64url"),
       committed: () => this.#clean(),
     });
   }
 
   async open(): Promise<void> {
-    const { stream, prefix, layout, where, pace } = this.#options;
+    const { stream, prefix, layout, where, pace, vault } = this.#options;
     let toldTo = 0;
     let takeover: number | undefined;
     let takenOver = () => {};
     const current = new Promise<void>((resolve) => {
       this.#unfollow = stream.follow(prefix, {
         message: ({ subject, sequence, body, atMs }) => {
-          const commit = decodeCommit(body);
-          if (commit === undefined || commit === "newer") return this.#hold(subject, commit);
+          const commit = decodeCommit(body, vault);
+          if (typeof commit === "string") return this.#hold(subject, sequence, commit);
+          this.#heldSubjects.delete(subject);
           this.#engineAheadMs = Math.max(this.#engineAheadMs, atMs - pace.now());
           this.#state.follow(commit, subject, sequence, atMs);
           toldTo = sequence;
@@ -135,7 +150,7 @@ class CommitStore implements Store {
     };
     await untilTold(current);
     if (layout === "shared") return;
-    if (this.#held > 0) {
+    if (this.#heldSubjects.size > 0) {
       throw new StoreError("newer", `${where} was written by a newer version of Toolway; update this one.`);
     }
     // A former owner is refused from here on; what it wrote until then is told before our own commit is.
@@ -218,8 +233,10 @@ class CommitStore implements Store {
         if (typeof write.key === "string") bytes += 2 * write.key.length;
         subjects.add(this.#subjectOf(write));
       }
-      if (bytes > stream.maxBodyBytes - HEAD_BYTES) {
-        const text = `${where} takes ${stream.maxBodyBytes - HEAD_BYTES} bytes at once; these writes have ${bytes}.`;
+      // Sealed they are written in base64.
+      const room = (stream.maxBodyBytes - HEAD_BYTES) * (this.#options.vault === undefined ? 1 : 3 / 4);
+      if (bytes > room) {
+        const text = `${where} takes ${Math.floor(room)} bytes at once; these writes have ${bytes}.`;
         throw new StoreError("invalid", text);
       }
       // Those beyond would have the numbers of the next commit's entries.
@@ -249,7 +266,9 @@ class CommitStore implements Store {
       for (const { json } of space.cells.values()) usedBytes += json?.length ?? 0;
     }
     const { where } = this.#options;
-    return { path: where, version: 1, entries, usedBytes, maxBytes: Number.POSITIVE_INFINITY, fileBytes: usedBytes };
+    const held = this.#heldSubjects.size;
+    const maxBytes = Number.POSITIVE_INFINITY;
+    return { path: where, version: 1, entries, held, usedBytes, maxBytes, fileBytes: usedBytes };
   }
 
   async *dump(): AsyncIterableIterator<DumpEntry> {
@@ -283,11 +302,12 @@ class CommitStore implements Store {
     return `${prefix}${kind}.${Buffer.from(name).toString("base64url")}.${subjectKey(String(key))}`;
   }
 
-  #hold(subject: string, why: "newer" | undefined): void {
-    this.#held++;
-    if (this.#held > 1) return;
-    const what = why === "newer" ? "written by a newer version of Toolway" : "no record of Toolway";
-    this.#options.warn?.(`${subject} is ${what}: it is left alone.`);
+  #hold(subject: string, sequence: number, why: UnreadableCommit): void {
+    // What it stands in place of is not what is kept there any more.
+    this.#state.superseded(subject, sequence);
+    const isFirst = this.#heldSubjects.size === 0;
+    if (this.#heldSubjects.size < MAX_HELD) this.#heldSubjects.set(subject, why);
+    if (isFirst) this.#options.warn?.(`${subject} is ${HELD_WORDS[why]}: it is left alone.`);
   }
 
   /** What nothing needs any more goes: by our hand in a partition, by the engine's in a shared store. */
@@ -384,7 +404,9 @@ class CommitMap<V> implements SharedMap<V> {
 
   watch(listener: (key: string, value: V | undefined) => void): () => void {
     const heard = (key: string | number, json: string | undefined) =>
-      listener(String(key), json === undefined ? undefined : (parsed(json, this.#where) as V));
+      tellListener(this.name, () =>
+        listener(String(key), json === undefined ? undefined : (parsed(json, this.#where) as V)),
+      );
     this.#space.listeners.add(heard);
     return () => this.#space.listeners.delete(heard);
   }

@@ -2,9 +2,18 @@
 // answers is made again, unchanged, for longer than an election lasts; whether it was stored is then looked up. Past the
 // limit its outcome is unknown, and said so.
 
+import type { TextVault } from "../../runtime/seal.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import { StoreError } from "../store-error.js";
-import { type Commit, type CommitWrite, decodeCommit, encodeCommit, findCommit, MAX_ANCESTORS } from "./commit.js";
+import {
+  type Commit,
+  type CommitWrite,
+  decodeCommit,
+  encodeCommit,
+  findCommit,
+  MAX_ANCESTORS,
+  type UnreadableCommit,
+} from "./commit.js";
 import { type CommitState, MAX_WRITES, sizeOf } from "./state.js";
 import type { CommitStream, TryPace } from "./stream.js";
 
@@ -60,6 +69,8 @@ export interface WriterOptions {
   readonly writer: string;
   /** Words for errors: which store. */
   readonly where: string;
+  /** Seals the values. Undefined where they are in clear: the sealing key itself, and tests. */
+  readonly vault: TextVault | undefined;
   /** After each commit of ours. */
   readonly committed: () => void;
 }
@@ -182,7 +193,7 @@ export class CommitWriter {
   }
 
   async #commit(subject: string, group: readonly Queued[], deadline: number): Promise<Outcome> {
-    const { stream, state, pace, writer, where } = this.#options;
+    const { stream, state, pace, writer, where, vault } = this.#options;
     if (this.#fenced !== undefined) return { kind: "failed", error: this.#fenced };
     const head = state.head(subject);
     // The following told of the next owner before we were refused.
@@ -190,7 +201,7 @@ export class CommitWriter {
     const after = head === undefined ? [] : [[head.id, head.sequence] as const, ...head.after].slice(0, MAX_ANCESTORS);
     const id = `${writer}.${(++this.#count).toString(36)}`;
     const commit: Commit = { id, after, writes: group.flatMap(({ writes }) => writes) };
-    const body = encodeCommit(commit);
+    const body = encodeCommit(commit, vault);
     const message = { subject, id, body, expected: head?.sequence ?? 0 };
     let mayBeStored = false;
     for (;;) {
@@ -232,14 +243,14 @@ export class CommitWriter {
     base: string | undefined,
     mayBeStored: boolean,
   ): Promise<Outcome | undefined> {
-    const { stream, state } = this.#options;
+    const { stream, state, vault } = this.#options;
     const answer = await stream.last(subject);
     if (answer === undefined) return undefined;
     const { message } = answer;
     let last: Commit | undefined;
     if (message !== undefined) {
-      const read = decodeCommit(message.body);
-      if (read === undefined || read === "newer") {
+      const read = decodeCommit(message.body, vault);
+      if (typeof read === "string") {
         // What it was made on cannot be read: ours may be below it.
         const error = unreadable(subject, read);
         return { kind: "failed", error: mayBeStored ? this.#unknown(error) : error };
@@ -289,11 +300,16 @@ export class CommitWriter {
   }
 }
 
-function unreadable(subject: string, why: "newer" | undefined): StoreError {
-  if (why === "newer") {
-    const text = `What is kept under ${subject} was written by a newer version of Toolway; update this one.`;
-    return new StoreError("newer", text);
+function unreadable(subject: string, why: UnreadableCommit): StoreError {
+  const what = `What is kept under ${subject}`;
+  if (why === "newer")
+    return new StoreError("newer", `${what} was written by a newer version of Toolway; update this one.`);
+  if (why === "sealed") {
+    return new StoreError(
+      "corrupt",
+      `${what} is sealed under another key, and is left alone: nothing was written. Give all gateways one key, or this one another "prefix".`,
+    );
   }
-  const text = `What is kept under ${subject} is no record of Toolway, and is left alone: nothing was written.`;
+  const text = `${what} is no record of Toolway, and is left alone: nothing was written.`;
   return new StoreError("corrupt", `${text} Remove it, or give Toolway a "prefix" of its own.`);
 }

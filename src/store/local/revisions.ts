@@ -1,6 +1,7 @@
 // Revisions of a map's keys, for whoever compares before it writes, and those who watch. Counted in memory: the embedded
 // store has one process, and a revision means nothing outside it. What was not written since has the revision 1.
 
+import { tellListener } from "../tell.js";
 import type { TrackedChange } from "./committer.js";
 
 /** Of what was found when counting began. */
@@ -46,7 +47,7 @@ export class Revisions<V> {
         over();
         if (value === undefined) this.#written.delete(key);
         else this.#written.set(key, revision);
-        for (const listener of this.#listeners) listener(key, value);
+        for (const listener of this.#listeners) tellListener("the store", () => listener(key, value));
       },
       failed: over,
     };

@@ -3,12 +3,13 @@
 
 import { checkServerIdentity } from "node:tls";
 import { type ConnectionOptions, connect, errors, type NatsConnection, type Status } from "@nats-io/transport-node";
+import type { EngineStatus } from "../../contracts/engine/engine.js";
 import type { EngineSettings } from "../../contracts/settings.js";
 import { type Clock, systemClock } from "../../runtime/clock.js";
 import { pause } from "../../runtime/wait.js";
 import { authenticatorOf } from "./auth.js";
 import { EngineError } from "./engine-error.js";
-import { EngineLink, type EngineStatus } from "./link.js";
+import { EngineLink } from "./link.js";
 import { isAtLeast, readVersion, versionProblem } from "./versions.js";
 
 /** A server on a busy machine shakes hands within a second; one that is frozen never does, and the next one is tried. */

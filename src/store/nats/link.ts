@@ -1,30 +1,8 @@
 // Whether the engine is there, since when, and when it is tried again: a state machine without I/O and clock, which
 // connection.ts drives. Several gateways that lost one engine come back spread out.
 
+import type { EngineStatus } from "../../contracts/engine/engine.js";
 import { type BackoffLimits, backoffCeiling } from "../../runtime/backoff.js";
-
-export type EngineState =
-  | "connecting"
-  | "connected"
-  /** Nobody answers. */
-  | "away"
-  /** Somebody answers and does not let us in, or is too old for us. */
-  | "refused"
-  /** For good. */
-  | "closed";
-
-export interface EngineStatus {
-  readonly state: EngineState;
-  /** By the clock of whoever asks, as the other time. */
-  readonly sinceMs: number;
-  /** `host:port` of the node that we are, or were last, connected to. */
-  readonly node: string | undefined;
-  readonly version: string | undefined;
-  /** When the next node is dialled; undefined while connected or closed. */
-  readonly nextTryMs: number | undefined;
-  /** Why it is not connected, in a sentence. */
-  readonly problem: string | undefined;
-}
 
 /** A node that restarts is back in a second or two, and calls wait meanwhile; a dial that is refused costs next to nothing. */
 const AWAY: BackoffLimits = { baseMs: 100, maxMs: 2_000 };

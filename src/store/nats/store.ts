@@ -5,6 +5,7 @@
 import { DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Store } from "../../contracts/store.js";
 import { systemClock } from "../../runtime/clock.js";
+import type { TextVault } from "../../runtime/seal.js";
 import { openCommitStore } from "../commits/store.js";
 import type { TryPace } from "../commits/stream.js";
 import { StoreError } from "../store-error.js";
@@ -28,10 +29,12 @@ export interface NatsStoreOptions {
 }
 
 export interface NatsStores {
-  /** What all gateways read: maps with one key a write. */
-  shared(): Promise<Store>;
+  /** Of the sealing key alone, which is what the values of the others are sealed under. */
+  keys(): Promise<Store>;
+  /** What all gateways read: maps with one key a write. Its values are sealed, but for tests. */
+  shared(vault?: TextVault): Promise<Store>;
   /** For its owner alone: whoever opened it before is refused from then on. */
-  partition(number: number): Promise<Store>;
+  partition(number: number, vault?: TextVault): Promise<Store>;
 }
 
 const realPace: TryPace = {
@@ -53,16 +56,19 @@ export async function openNatsStores(options: NatsStoreOptions): Promise<NatsSto
   await makeStream(options, { name: keys, subjects: [`${prefix}.state.>`], max_msgs_per_subject: 1 });
   await makeStream(options, { name: parts, subjects: [`${prefix}.parts.>`] });
   const rest = { pace: realPace, warn };
+  const sharedStore = async (part: string, vault: TextVault | undefined) => {
+    const stream = await JetStreamStream.open(engine, keys, realPace);
+    const where = `the engine (${keys})`;
+    return openCommitStore({ ...rest, stream, layout: "shared", prefix: `${prefix}.state.${part}.`, where, vault });
+  };
   return {
-    async shared() {
-      const stream = await JetStreamStream.open(engine, keys, realPace);
-      const where = `the engine (${keys})`;
-      return openCommitStore({ ...rest, stream, layout: "shared", prefix: `${prefix}.state.`, where });
-    },
-    async partition(number) {
+    keys: () => sharedStore("keys", undefined),
+    shared: (vault) => sharedStore("maps", vault),
+    async partition(number, vault) {
       const stream = await JetStreamStream.open(engine, parts, realPace);
       const where = `partition ${number} of the engine (${parts})`;
-      return openCommitStore({ ...rest, stream, layout: "partition", prefix: `${prefix}.parts.${number}.`, where });
+      const own = `${prefix}.parts.${number}.`;
+      return openCommitStore({ ...rest, stream, layout: "partition", prefix: own, where, vault });
     },
   };
 }

@@ -1,0 +1,38 @@
+// The engine that several gateways share, as a gateway sees it: what is kept there in place of its own disk, and whether it
+// is there. Nothing else of Toolway knows which engine it is.
+
+import type { Store } from "../store.js";
+
+export type EngineState =
+  | "connecting"
+  | "connected"
+  /** Nobody answers. */
+  | "away"
+  /** Somebody answers and does not let us in, or is too old for us. */
+  | "refused"
+  /** For good. */
+  | "closed";
+
+export interface EngineStatus {
+  readonly state: EngineState;
+  /** By the clock of whoever asks, as the other time. */
+  readonly sinceMs: number;
+  /** `host:port` of the node that we are, or were last, connected to. */
+  readonly node: string | undefined;
+  readonly version: string | undefined;
+  /** When the next node is dialled; undefined while connected or closed. */
+  readonly nextTryMs: number | undefined;
+  /** Why it is not connected, in a sentence. */
+  readonly problem: string | undefined;
+}
+
+export interface GatewayEngine {
+  /** This gateway, and another with each start: who holds a lease, and where others find it. */
+  readonly self: string;
+  /** Maps that all gateways read from memory and write by comparing: one key a write. */
+  readonly shared: Store;
+  status(): EngineStatus;
+  /** Tells each change of the status, until what it returns is called. */
+  watch(listener: (status: EngineStatus) => void): () => void;
+  close(): Promise<void>;
+}
