@@ -159,6 +159,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "control-apart",
+    text: "The operator's door opens to its own links and tokens, each for what its power is; no other token opens it, and none of it opens anything for an agent.",
+    status: "made",
+  },
+  {
     id: "calls-recorded",
     text: "Every call ends as one record: who, in which role, by which client, which tool, how long and where that time went, what came of it. No argument and no result is in it, and a log whose reader is stuck delays no call.",
     status: "made",

@@ -4,6 +4,7 @@
 import type { OutboxLimits } from "../contracts/outbox.js";
 import type { MisconfiguredSpec, ServerSpec, Supervision, Target } from "../contracts/server-spec.js";
 import type {
+  AdminSettings,
   CacheLimits,
   CallBudget,
   EngineSettings,
@@ -109,6 +110,8 @@ export interface Config {
   readonly executors: readonly ExecutorConfig[];
   /** What several gateways share in place of a state directory of each. Undefined where this one is alone. */
   readonly engine: EngineSettings | undefined;
+  /** Where the operator's door is held open. Undefined where it opens when it is asked for; false: it never does. */
+  readonly admin: AdminSettings | false | undefined;
   /** Where the tools are shared; undefined for nowhere. */
   readonly share: ShareConfig | undefined;
   /** Whether mailboxes are kept. */

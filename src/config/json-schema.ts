@@ -103,6 +103,7 @@ export function keyTables(): Readonly<Record<string, string>> {
     engine: table(engineForm.fields),
     engineAuth: table(engineAuthForm.fields),
     engineTls: table(engineTlsForm.fields),
+    admin: table(OWN_OBJECTS.admin),
     roles: table(OWN_OBJECTS.roles),
     menus: table(OWN_OBJECTS.menus),
     tls: table(OWN_OBJECTS.tls),

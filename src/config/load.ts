@@ -9,7 +9,7 @@ import type { Config } from "./config.js";
 import { isObject } from "./form.js";
 import { Inputs } from "./inputs/inputs.js";
 import { Source } from "./jsonc.js";
-import { ConfigError, Report } from "./mistakes.js";
+import { ConfigError, type KeyPath, Report } from "./mistakes.js";
 import { absolutePath, baseFolder, expandsBareVariables } from "./paths.js";
 import { resolve } from "./resolve.js";
 import type { ConfigInput } from "./schema.js";
@@ -108,7 +108,10 @@ function finish(value: unknown, file: string | undefined, dir: string, report: R
   const expandsBare = file !== undefined && expandsBareVariables(file);
   const variables = { env, home, workspaceFolder: dir, expandsBare, inputs };
   const config = resolve(value, { file, dir, variables, report, keepsWrong: options.wrongEntries === "keep" });
-  if (options.checksFiles === true && config?.tls !== undefined) checkTls(config.tls, report);
+  if (options.checksFiles === true && config !== undefined) {
+    if (config.tls !== undefined) checkTls(config.tls, ["tls"], report);
+    if (config.admin && config.admin.tls !== undefined) checkTls(config.admin.tls, ["admin", "tls"], report);
+  }
   report.throwIfFailed();
   if (config === undefined) throw new Error("a config that could not be resolved must have a mistake");
   return { ...config, unanswered: inputs.unanswered };
@@ -116,14 +119,14 @@ function finish(value: unknown, file: string | undefined, dir: string, report: R
 
 const noAnswers = (): ReadonlyMap<string, string> => new Map();
 
-function checkTls(tls: NonNullable<Config["tls"]>, report: Report): void {
+function checkTls(tls: NonNullable<Config["tls"]>, at: KeyPath, report: Report): void {
   for (const key of ["cert", "key"] as const) {
     try {
       accessSync(tls[key], constants.R_OK);
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
       const why = code === "ENOENT" ? "it does not exist" : code === "EACCES" ? "this user may not" : code;
-      report.mistake(["tls", key], `${tls[key]} cannot be read: ${why}`, {
+      report.mistake([...at, key], `${tls[key]} cannot be read: ${why}`, {
         hint: "the path is relative to the folder of the config; it names a PEM file",
       });
     }

@@ -5,11 +5,11 @@ import type { MenuRule, RoleRules, UnlistedRoles } from "../contracts/settings.j
 import { DEFAULT_ROLE, EXECUTOR_ROLE } from "../contracts/settings.js";
 import { fits, readGlob } from "../runtime/glob.js";
 import { nearest } from "../runtime/nearest.js";
+import { resolveAdmin } from "./admin.js";
 import { FOREIGN_GROUPS, FOREIGN_TOP_KEYS } from "./clients/foreign-keys.js";
-import { type Config, parseListen, type ShareConfig } from "./config.js";
+import { type Config, type ExecutorConfig, parseListen, type ShareConfig } from "./config.js";
 import { resolveEngine } from "./engine.js";
 import { type EntriesContext, nameProblem, resolveEntries } from "./entries.js";
-import { resolveExecutors } from "./executors.js";
 import { isObject, mismatch, readFields } from "./form.js";
 import type { KeyPath } from "./mistakes.js";
 import { absolutePath } from "./paths.js";
@@ -60,6 +60,7 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
   const telemetry = resolveTelemetry(settings.telemetry, context);
   const share = resolveShare(settings.share, context);
   const engine = resolveEngine(settings.engine, context);
+  const admin = resolveAdmin(settings.admin, context);
   checkMemory(settings.limits, value, context);
   if (report.failed || listen === undefined) return undefined;
   // No mistake was found, so every setting is there.
@@ -88,6 +89,7 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
     share,
     mailboxes: settings.mailboxes !== undefined,
     engine,
+    admin,
     listen,
     names,
     menu,
@@ -128,6 +130,56 @@ function checkMemory(
       `there is never room for them with "heldBytes" at ${heldBytes}`,
     { hint: `four times "bodyBytes", ${HELD_FOR_BODY * bodyBytes}, has room for the largest` },
   );
+}
+
+type ExecutorEntry = NonNullable<Settings["executors"]>[string];
+
+/** What cannot be used is left out, and the reason in the report. */
+function resolveExecutors(
+  entries: Settings["executors"] | undefined,
+  nameProblem: (name: string) => string | undefined,
+  context: ResolveContext,
+): ExecutorConfig[] {
+  const executors: ExecutorConfig[] = [];
+  for (const [name, entry] of Object.entries(entries ?? {})) {
+    const path = ["executors", name];
+    const wrong = nameProblem(name);
+    if (wrong !== undefined) context.report.mistake(path, wrong, { hint: "rename the executor", onKey: true });
+    else executors.push(resolveExecutor(name, entry, path, context));
+  }
+  return executors;
+}
+
+function resolveExecutor(name: string, entry: ExecutorEntry, path: KeyPath, context: ResolveContext): ExecutorConfig {
+  const { report } = context;
+  if (entry.url !== undefined && entry.urls !== undefined) {
+    report.mistake([...path, "urls"], '"url" and "urls" mean the same: expected one of them', { onKey: true });
+  }
+  const given =
+    entry.url === undefined
+      ? (entry.urls ?? []).map((url, index) => ({ url, at: [...path, "urls", index] }))
+      : [{ url: entry.url, at: [...path, "url"] }];
+  const token = entry.token === undefined ? undefined : resolveToken(entry.token, [...path, "token"], context);
+  if (entry.token !== undefined && given.length === 0) {
+    report.mistake([...path, "token"], 'a "token" is shown to executors at a "url", and there is none', {
+      hint: `executors that dial in show one of ours: \`toolway token create --id ${name} --role executor\``,
+      onKey: true,
+    });
+  }
+  const urls: string[] = [];
+  for (const { url, at } of given) {
+    const what = token === undefined ? "all requests" : "the token and all requests";
+    const resolved = resolveSocketUrl(url, at, what, context);
+    if (resolved !== undefined && urls.includes(resolved)) report.mistake(at, "this address is there already");
+    else if (resolved !== undefined) urls.push(resolved);
+  }
+  if (entry.noAuth === true && given.length > 0) {
+    report.mistake([...path, "noAuth"], '"noAuth" is for executors that dial in, and this one is dialled', {
+      hint: "remove it",
+      onKey: true,
+    });
+  }
+  return { name, urls, token, noAuth: entry.noAuth ?? false };
 }
 
 /** An object without our key is another client's. */

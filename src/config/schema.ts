@@ -2,6 +2,7 @@
 // docs/config.md are made from it. Objects that other clients share are loose; resolve.ts judges unknown keys.
 
 import { DEFAULT_ROLE, EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/settings.js";
+import { adminForm } from "./admin.js";
 import { authForm, bearerForm, clientCredentialsForm, oauthForm } from "./auth.js";
 import {
   DEFAULT_AWAY_WAIT_MS,
@@ -485,6 +486,11 @@ export const settingsFields = {
     engineForm,
     "Where several gateways keep together what one keeps in its `state`: NATS with JetStream (docs/scale.md).",
   ),
+  admin: optional(
+    flagOr(adminForm),
+    "Holds the operator's door open, which `toolway dashboard` else opens when it is asked: Prometheus needs that. " +
+      "`false` forbids it (docs/dashboard.md).",
+  ),
   mailboxes: optional(
     mailboxes,
     "Keeps mailboxes, at `/mailboxes`: machines share their tools through them, and agents elsewhere use those. `{}`.",
@@ -554,6 +560,7 @@ export const OWN_OBJECTS = {
   log: log.fields,
   executors: executor.fields,
   engine: engineForm.fields,
+  admin: adminForm.fields,
   mailboxes: mailboxes.fields,
   share: share.fields,
   restarts: restarts.fields,

@@ -94,3 +94,16 @@ export interface EngineSettings {
   /** The monitoring address of a node: the only place that says whether acknowledged means fsynced. */
   readonly monitor: string | undefined;
 }
+
+/** Where the operator's door is held open. */
+export interface AdminSettings {
+  readonly listen: { readonly host: string; readonly port: number };
+  /** Names that requests may be for, besides the loopback ones and that of `listen`: in lower case, some with a port. */
+  readonly hosts: readonly string[];
+  /** Paths of PEM files. Undefined where it is spoken to in clear, on loopback alone. */
+  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+}
+
+/** What a token of the operator's door opens: its metrics, what is to be seen, or that and what acts. */
+export const ADMIN_POWERS = ["metrics", "viewer", "operator"] as const;
+export type AdminPower = (typeof ADMIN_POWERS)[number];

@@ -10,6 +10,7 @@ const NEEDS_RESTART: readonly { readonly key: string; read(config: Config): unkn
   // Another certificate is taken on; whether there is one is not.
   { key: "tls", read: ({ tls }) => tls === undefined },
   { key: "state", read: ({ stateDir }) => stateDir },
+  { key: "admin", read: ({ admin }) => admin },
   { key: "engine", read: ({ engine }) => engine },
   { key: "pageSize", read: ({ pageSize }) => pageSize },
   { key: "telemetry", read: ({ telemetry }) => telemetry },

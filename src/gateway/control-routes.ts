@@ -23,8 +23,8 @@ import type { ContextChanges } from "../policy/contexts.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
 import { nearest } from "../runtime/nearest.js";
-import { parseExpires } from "../tokens/tokens.js";
 import { LazyDoor } from "./door/lazy-door.js";
+import { tokenRoutes } from "./door/token-routes.js";
 import type { Gateway } from "./gateway.js";
 import { loginRoutes } from "./logins/logins.js";
 import { lookRoutes } from "./lookout/routes.js";
@@ -37,10 +37,22 @@ export async function openControl(
   gateway: Gateway,
   stateDir: string,
   env: NodeJS.ProcessEnv,
-  stop?: StopGateway,
+  { stop, hasDoor = true }: { readonly stop?: StopGateway | undefined; readonly hasDoor?: boolean } = {},
 ): Promise<ControlServer> {
   const routes = routesOf(gateway);
-  const door = new LazyDoor(gateway, () => routes);
+  const door = new LazyDoor(
+    {
+      state: gateway.state,
+      config: gateway.config,
+      log: gateway.log,
+      status: () => gateway.status(),
+      certificate: async (files) => {
+        const { Certificate, readCertificate } = await import("./certificate.js");
+        return { now: readCertificate(files), follow: (shown) => new Certificate(shown, files, gateway.log) };
+      },
+    },
+    () => routes,
+  );
   const control = await serveControl({
     path: claimSocketPath(stateDir, env),
     routes: { ...routes, ...door.routes, "POST /down": ({ body }) => down(gateway, fields(body), stop) },
@@ -54,10 +66,8 @@ export async function openControl(
       [RUN_UPGRADE]: (socket: Duplex) => gateway.serveRun(socket),
     },
   });
-  // Pages find their way back by themselves, and nobody waits for them.
-  door
-    .resume()
-    .catch((error) => gateway.log.warn("the operator's door of before is not open", { error: String(error) }));
+  // Pages find their way back by themselves, and nobody waits for them. A gateway of one verb has gone before they do.
+  if (hasDoor) door.resume();
   const close = async () => {
     await door.close();
     await control.close();
@@ -70,12 +80,12 @@ function formatOf(format: string | null): ExpositionFormat {
 }
 
 function routesOf(gateway: Gateway): ControlRoutes {
-  const { tokens } = gateway.state;
   const facts = () => ({ status: gateway.status(), runs: gateway.runs.list().length, outbox: gateway.outbox });
   const scrapes = new Scrapes(gateway.lookout.records, facts, systemClock);
   gateway.onClose(() => scrapes.close());
   return {
     ...mailboxRoutes(gateway),
+    ...tokenRoutes(gateway.state),
     ...loginRoutes(gateway.logins),
     ...outboxRoutes(() => gateway.outbox),
     ...pinRoutes(gateway.pins, () => gateway.servers.names),
@@ -133,40 +143,6 @@ function routesOf(gateway: Gateway): ControlRoutes {
         isHeld,
       })),
     }),
-    "GET /tokens": () => ({
-      tokens: tokens.list().map(({ id, role, names, maySendTo, source, created, expires, oldUntil }) => ({
-        id,
-        role,
-        names,
-        maySendTo,
-        source,
-        createdAt: isoTime(created),
-        expiresAt: isoTime(expires),
-        oldSecretUntil: isoTime(oldUntil),
-      })),
-    }),
-    "GET /tokens/default": () => ({ token: tokens.defaultToken() }),
-    "POST /tokens": async ({ body }) => {
-      const { id, role, expires, names, maySendTo } = fields(body);
-      const nowMs = systemClock.wall();
-      const end = expires === undefined ? undefined : parseExpires(text(expires, "expires"), nowMs);
-      const made = {
-        id: text(id, "id"),
-        role: text(role, "role"),
-        expires: end,
-        names: texts(names, "names"),
-        maySendTo: maySendTo === "any" ? ("any" as const) : texts(maySendTo, "maySendTo"),
-      };
-      return { token: await tokens.create(made, nowMs) };
-    },
-    "POST /tokens/:id/rotate": async ({ params }) => {
-      const { token, oldUntil } = await tokens.rotate(params["id"] ?? "", systemClock.wall());
-      return { token, oldSecretUntil: isoTime(oldUntil) };
-    },
-    "DELETE /tokens/:id": async ({ params }) => {
-      await tokens.revoke(params["id"] ?? "");
-      return { revoked: params["id"] };
-    },
     "GET /tokens/:id": ({ params }) => {
       const { id, role } = gateway.demandPrincipal(params["id"] ?? "");
       return { id, role };
@@ -459,12 +435,6 @@ function fields(body: unknown): JsonObject {
 function text(value: unknown, key: string): string {
   if (typeof value !== "string") throw new ControlError("invalid", `"${key}" is a string.`);
   return value;
-}
-
-function texts(value: unknown, key: string): string[] | undefined {
-  if (value === undefined) return undefined;
-  if (!Array.isArray(value)) throw new ControlError("invalid", `"${key}" is a list of strings.`);
-  return value.map((one) => text(one, key));
 }
 
 function isoTime(ms: number | undefined): string | undefined {

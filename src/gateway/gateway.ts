@@ -227,7 +227,7 @@ export class Gateway {
   async openControl(stop?: StopGateway): Promise<void> {
     const { dir } = this.#state;
     if (dir === undefined) throw new Error("Without a state directory there is no place for a control socket.");
-    this.#control = await openControl(this, dir, this.#env, stop);
+    this.#control = await openControl(this, dir, this.#env, { stop });
   }
 
   /**

@@ -35,9 +35,9 @@ export const dashboard = defineCommand({
   async handler(input, io) {
     const client = await demandGateway(input, io);
     if (input.close) {
-      const { ended } = (await client.delete("/door", io.signal)) as { ended: number };
+      const { ended, held } = (await client.delete("/door", io.signal)) as { ended: number; held?: boolean };
       if (input.json) printJson(io, { ended });
-      else print(io, ended === 1 ? "One session was ended. The door is closed." : closedText(ended));
+      else print(io, closedText(ended, held === true));
       return Exit.ok;
     }
     const link = (await client.post("/door", { view: input.view }, io.signal)) as Link;
@@ -53,6 +53,8 @@ export const dashboard = defineCommand({
   },
 });
 
-function closedText(ended: number): string {
-  return ended === 0 ? "No session was open. The door is closed." : `${ended} sessions were ended. The door is closed.`;
+function closedText(ended: number, held: boolean): string {
+  const what =
+    ended === 0 ? "No session was open." : ended === 1 ? "One session was ended." : `${ended} sessions were ended.`;
+  return `${what} ${held ? 'The config holds the door open ("admin").' : "The door is closed."}`;
 }

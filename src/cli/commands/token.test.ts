@@ -111,7 +111,7 @@ it("token rotate prints the new secret alone, and beside it until when the old o
   const ran = await run(["token", "rotate", "studio"]);
   expect(ran).toMatchObject({ code: 0, out: "tw_new\n" });
   expect(ran.err).toContain("The old secret is good until 10:12.");
-  expect(fake.requests.at(-1)).toEqual({ path: "/tokens/studio/rotate", body: {} });
+  expect(fake.requests.at(-1)).toEqual({ path: "/tokens/studio/rotate", body: { admin: true } });
   const json = await run(["token", "rotate", "studio", "--json"]);
   expect(JSON.parse(json.out)).toEqual({ id: "studio", token: "tw_new", oldSecretUntil });
 });

@@ -1,14 +1,14 @@
 // `toolway token create`, `list`, `show`, `rotate` and `revoke`: who may come in, with which role. A token is shown when
 // it is made; only its hash is kept, but for the default token.
 
-import { EXECUTOR_ROLE, SHARER_ROLE } from "../../contracts/settings.js";
+import { ADMIN_POWERS, EXECUTOR_ROLE, SHARER_ROLE } from "../../contracts/settings.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { nearest } from "../../runtime/nearest.js";
 import { type GatewayClient, type GatewaySource, runningGateway } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
-import { Exit, UserError, usageError } from "../line/errors.js";
+import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson } from "../line/io.js";
 import { clockTime, fittedTable, heading, oneLine, styleOf } from "../text/print.js";
 
@@ -18,12 +18,18 @@ export const tokenCreate = defineCommand({
     summary: "Makes a token for an agent or a person, with a role.",
     description:
       "Makes a token and prints it, this once: only its hash is kept. What a role may use is in the config, under `roles`; " +
-      "a role that is not there gets what `unlistedRoles` says, and a remark.",
+      "a role that is not there gets what `unlistedRoles` says, and a remark. With --admin it is a token of the operator's " +
+      "door in place of that: it has no role, and opens nothing for an agent.",
   },
   args: {},
   options: {
     id: { value: "ID", required: true, description: "Who it is for; shown in lists and logs." },
-    role: { value: "ROLE", required: true, description: "The role that the token carries." },
+    role: { value: "ROLE", description: "The role that the token carries. Needed, but with --admin." },
+    admin: {
+      value: "POWER",
+      description:
+        "Opens the operator's door: `metrics` its /metrics alone, `viewer` what is to be seen, `operator` what acts too.",
+    },
     name: {
       value: "NAMES",
       description:
@@ -45,6 +51,10 @@ export const tokenCreate = defineCommand({
       note: "straight into the environment",
     },
     {
+      line: "toolway token create --id prometheus --admin metrics",
+      note: "for a scrape of /metrics at the operator's door",
+    },
+    {
       line: "toolway token create --id office --role executor",
       note: "lets an executor in at /executors/office, and no agent",
     },
@@ -64,25 +74,64 @@ export const tokenCreate = defineCommand({
   async handler(input, io) {
     const expires = input.expires === undefined ? {} : { expires: input.expires };
     if (input.id.trim() === "") throw usageError("--id is empty.");
-    if (input.role.trim() === "") throw usageError("--role is empty.");
-    const names = { ...namesIn(input.name, input.role), ...recipientsIn(input.maySendTo, input.maySendToAny) };
+    if (input.admin !== undefined) return createAdminToken({ ...input, admin: input.admin }, io);
+    const { role } = input;
+    if (role === undefined) throw usageError("--role is missing, or --admin for a token of the operator's door.");
+    if (role.trim() === "") throw usageError("--role is empty.");
+    const names = { ...namesIn(input.name, role), ...recipientsIn(input.maySendTo, input.maySendToAny) };
     const source = await gatewayFor(input, io, { orBroker: true });
     return withGateway(source, io, { servers: false }, async ({ client }) => {
-      const answer = await client.post("/tokens", { id: input.id, role: input.role, ...names, ...expires }, io.signal);
+      const answer = await client.post("/tokens", { id: input.id, role, ...names, ...expires }, io.signal);
       const token = isObject(answer) ? String(answer["token"]) : "";
-      if (input.json)
-        printJson(io, isObject(answer) ? { id: input.id, role: input.role, ...names, ...answer } : answer);
+      if (input.json) printJson(io, isObject(answer) ? { id: input.id, role, ...names, ...answer } : answer);
       else print(io, token);
       if (!input.json && io.isErrTTY) note(io, "Keep it: it cannot be shown again.");
       // Whoever sends to mailboxes needs no role of a config, and a broker has none.
       const isOfNoConfig = names.maySendTo !== undefined && source.configPath === undefined;
-      const remark = isOfNoConfig ? undefined : await remarkOn(input.role, names.names ?? [input.id], source);
+      const remark = isOfNoConfig ? undefined : await remarkOn(role, names.names ?? [input.id], source);
       if (remark !== undefined) note(io, remark);
       if (Array.isArray(names.maySendTo)) await noteUnknown(names.maySendTo, client, io);
       return Exit.ok;
     });
   },
 });
+
+interface AdminTokenInput extends Pick<TokenNamed, "config" | "state"> {
+  readonly id: string;
+  readonly admin: string;
+  readonly role: string | undefined;
+  readonly name: string | undefined;
+  readonly maySendTo: string | undefined;
+  readonly maySendToAny: boolean;
+  readonly expires: string | undefined;
+  readonly json: boolean;
+}
+
+async function createAdminToken(input: AdminTokenInput, io: Io): Promise<ExitCode> {
+  const { id, admin, expires } = input;
+  if (!ADMIN_POWERS.some((power) => power === admin)) {
+    throw usageError(`--admin ${admin}: expected ${ADMIN_POWERS.join(", ")}.`);
+  }
+  if (input.role !== undefined) throw usageError("--role is for agents: a token with --admin has none.");
+  if (input.name !== undefined) throw usageError(`--name is for tokens of the role ${EXECUTOR_ROLE}.`);
+  if (input.maySendTo !== undefined || input.maySendToAny)
+    throw usageError("A token with --admin sends to no mailbox.");
+  return withGateway(await gatewayFor(input, io, { orBroker: true }), io, { servers: false }, async ({ client }) => {
+    const asked = { id, admin, ...(expires === undefined ? {} : { expires }) };
+    const { token } = (await client.post("/tokens", asked, io.signal)) as { readonly token: string };
+    if (input.json) printJson(io, { id, admin, token });
+    else print(io, token);
+    if (!input.json && io.isErrTTY) note(io, "Keep it: it cannot be shown again.");
+    const { held } = (await client.get("/door", io.signal)) as { readonly held?: boolean };
+    if (held !== true) {
+      note(
+        io,
+        'The operator\'s door opens when `toolway dashboard` asks for it. "admin": {} in the config holds it open.',
+      );
+    }
+    return Exit.ok;
+  });
+}
 
 function namesIn(option: string | undefined, role: string): { readonly names?: readonly string[] } {
   if (option === undefined) return {};
@@ -151,7 +200,10 @@ function insteadOf(near: string | undefined): string {
 
 interface TokenEntry {
   readonly id: string;
-  readonly role: string;
+  /** Undefined for a token of the operator's door. */
+  readonly role?: string;
+  /** What a token of that door opens. */
+  readonly admin?: string;
   /** Of an executor's token. Undefined: the one that is its id. */
   readonly names?: readonly string[];
   /** Mailboxes. Undefined where it sends to none. */
@@ -182,9 +234,9 @@ export const tokenList = defineCommand({
       const style = styleOf(io);
       // A column for mailboxes is of use where there are any.
       const hasMailboxes = tokens.some(({ maySendTo }) => maySendTo !== undefined);
-      const rows = tokens.map(({ id, role, names, maySendTo, createdAt, expiresAt, oldSecretUntil }) => [
+      const rows = tokens.map(({ id, role = "", admin, names, maySendTo, createdAt, expiresAt, oldSecretUntil }) => [
         style.bold(oneLine(id, ID_WIDTH)),
-        oneLine(role === EXECUTOR_ROLE ? `${role} ${(names ?? [id]).join(", ")}` : role, ID_WIDTH),
+        oneLine(opensText(role, admin, names ?? [id]), ID_WIDTH),
         ...(hasMailboxes ? [oneLine(recipientsText(maySendTo), ID_WIDTH)] : []),
         createdAt ?? "-",
         `${expiresAt === undefined ? "never" : expiryText(expiresAt, style.red)}${oldSecretText(oldSecretUntil)}`,
@@ -200,6 +252,11 @@ export const tokenList = defineCommand({
     });
   },
 });
+
+function opensText(role: string, admin: string | undefined, names: readonly string[]): string {
+  if (admin !== undefined) return `(door: ${admin})`;
+  return role === EXECUTOR_ROLE ? `${role} ${names.join(", ")}` : role;
+}
 
 function recipientsText(maySendTo: TokenEntry["maySendTo"]): string {
   return maySendTo === undefined ? "-" : maySendTo === "any" ? "any mailbox" : maySendTo.join(", ");
@@ -326,7 +383,7 @@ export const tokenRotate = defineCommand({
   async handler(input, io) {
     return withGateway(await gatewayFor(input, io, { orBroker: true }), io, { servers: false }, async ({ client }) => {
       await demandId(client, input.id, io);
-      const answer = await client.post(`/tokens/${encodeURIComponent(input.id)}/rotate`, {}, io.signal);
+      const answer = await client.post(`/tokens/${encodeURIComponent(input.id)}/rotate`, { admin: true }, io.signal);
       const { token, oldSecretUntil } = (isObject(answer) ? answer : {}) as { token?: string; oldSecretUntil?: string };
       if (input.json) printJson(io, { id: input.id, token, oldSecretUntil });
       else print(io, token ?? "");

@@ -139,7 +139,7 @@ async function local(source: GatewaySource, { servers }: { servers: boolean | "c
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    const control = await openControl(gateway, folder, { ...source.env });
+    const control = await openControl(gateway, folder, { ...source.env }, { hasDoor: false });
     gateway.onClose(() => void control.close());
     return { ...clientOf(connectControl(control.path)), close: closeAll };
   } catch (error) {

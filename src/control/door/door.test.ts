@@ -1,12 +1,15 @@
 // The door on a real port, asked by raw requests: a browser cannot be made to send what is refused here.
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type IncomingHttpHeaders, request } from "node:http";
+import { request as secureRequest } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { makeCertificate } from "../../../test/fixtures/certificates.js";
 import { MemoryMap } from "../../store/memory-map.js";
 import { type DoorRecord, OperatorDoor, PageFiles } from "./door.js";
+import { metricsForm } from "./metrics.js";
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -27,9 +30,20 @@ function pageFiles(): PageFiles {
   return new PageFiles(folder);
 }
 
-function openDoor(kept = new MemoryMap<DoorRecord>("door"), at = { nowMs: 0, wallMs: 1_000_000 }) {
+/** The tokens of the door, by their secrets. */
+const TOKENS: ReadonlyMap<string, { id: string; role: string }> = new Map(
+  ["metrics", "viewer", "operator"].map((role) => [`tw_${role}`, { id: role, role }]),
+);
+
+function openDoor(
+  kept = new MemoryMap<DoorRecord>("door"),
+  at = { nowMs: 0, wallMs: 1_000_000 },
+  held?: { host: string; port: number; hosts: readonly string[]; tls: { cert: Buffer; key: Buffer } | undefined },
+) {
   const seen = { status: 1 };
   const acts: unknown[] = [];
+  const ended = new Set<string>();
+  const scrapes: string[] = [];
   const door = new OperatorDoor({
     kept,
     files: pageFiles(),
@@ -41,10 +55,23 @@ function openDoor(kept = new MemoryMap<DoorRecord>("door"), at = { nowMs: 0, wal
       },
     },
     look: () => ({ ...seen }),
+    tokens: {
+      authenticate: (token) => {
+        const found = TOKENS.get(token);
+        return found === undefined || ended.has(found.id) ? undefined : found;
+      },
+      isCurrent: ({ id }) => !ended.has(id),
+      dropOldSecrets: () => {},
+    },
+    metrics: async (form) => {
+      scrapes.push(form);
+      return `# ${form}\n${"up 1\n".repeat(400)}`;
+    },
+    held,
     clock: { now: () => at.nowMs, wall: () => at.wallMs },
   });
   closing.push(() => door.close());
-  return { door, kept, acts, seen, at };
+  return { door, kept, acts, seen, at, ended, scrapes };
 }
 
 function ask(port: number, path: string, options: { method?: string; headers?: object; body?: unknown } = {}) {
@@ -208,5 +235,103 @@ describe("the operator's door", () => {
     expect(await stream).toBe("cut");
     expect(door.port).toBeUndefined();
     await expect(ask(port, "/api/status", { headers })).rejects.toThrow();
+  });
+
+  it("gives its metrics to a token of its own alone, in the form that is asked for, and zipped [control-apart]", async () => {
+    const { door, scrapes } = openDoor(undefined, undefined, { host: "127.0.0.1", port: 0, hosts: [], tls: undefined });
+    await door.resume();
+    const port = door.port ?? 0;
+    const { headers: session } = await enter(door);
+    for (const wrong of [{}, session, { authorization: "Bearer tw_agent" }, { authorization: "Basic tw_metrics" }]) {
+      expect(await ask(port, "/metrics", { headers: wrong })).toMatchObject({ status: 401 });
+    }
+    expect(scrapes).toEqual([]);
+    const headers = { authorization: "Bearer tw_metrics" };
+    const plain = await ask(port, "/metrics", { headers });
+    expect(plain).toMatchObject({ status: 200, text: expect.stringContaining("# prometheus") });
+    expect(plain.headers["content-type"]).toContain("version=0.0.4");
+    const accept =
+      "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+    const open = await ask(port, "/metrics", { headers: { ...headers, accept } });
+    expect(open.headers["content-type"]).toMatch(/^application\/openmetrics-text; version=1\.0\.0/);
+    const zipped = await ask(port, "/metrics", { headers: { ...headers, "accept-encoding": "gzip" } });
+    expect(zipped.headers["content-encoding"]).toBe("gzip");
+    expect(Number(zipped.headers["content-length"])).toBeLessThan(200);
+    expect(await ask(port, "/metrics", { method: "POST", headers, body: {} })).toMatchObject({ status: 405 });
+    for (const foreign of [{ host: `evil.example:${port}` }, { origin: "http://127.0.0.1:1" }]) {
+      expect(await ask(port, "/metrics", { headers: { ...headers, ...foreign } })).toMatchObject({ status: 403 });
+    }
+  });
+
+  it("opens to a token what its power is, and nothing more [control-apart]", async () => {
+    const { door, acts } = openDoor(undefined, undefined, { host: "127.0.0.1", port: 0, hosts: [], tls: undefined });
+    await door.resume();
+    const port = door.port ?? 0;
+    const statusOf = async (power: string, path: string, method = "GET") => {
+      const headers = { authorization: `Bearer tw_${power}` };
+      return (await ask(port, path, { method, headers, ...(method === "POST" ? { body: {} } : {}) })).status;
+    };
+    expect(await statusOf("metrics", "/api/status")).toBe(403);
+    expect(await statusOf("metrics", "/api/feed")).toBe(403);
+    expect(await statusOf("viewer", "/api/status")).toBe(200);
+    expect(await statusOf("viewer", "/api/reload", "POST")).toBe(403);
+    expect(await statusOf("agent", "/api/status")).toBe(401);
+    expect(acts).toEqual([]);
+    expect(await statusOf("operator", "/api/reload", "POST")).toBe(200);
+    expect(acts).toEqual([{}]);
+  });
+
+  it("stays open where the config holds it, at that port alone, and says who is to let go of it", async () => {
+    const first = openDoor(undefined, undefined, { host: "127.0.0.1", port: 0, hosts: [], tls: undefined });
+    await first.door.resume();
+    const port = first.door.port ?? 0;
+    const { headers } = await enter(first.door);
+    expect(await first.door.endAll()).toBe(1);
+    expect(first.door.port).toBe(port);
+    expect(await ask(port, "/api/status", { headers })).toMatchObject({ status: 401 });
+    // Another gateway's links never lead here.
+    expect([...first.kept.entries()]).toEqual([]);
+    const second = openDoor(undefined, undefined, { host: "127.0.0.1", port, hosts: [], tls: undefined });
+    await expect(second.door.resume()).rejects.toThrow(`127.0.0.1:${port} is not free`);
+    await first.door.close();
+    await second.door.resume();
+    expect(second.door.port).toBe(port);
+  });
+
+  it("speaks TLS where it has a certificate, takes another while it runs, and gives links with the config's name", async () => {
+    const files = makeCertificate();
+
+    const tls = { cert: readFileSync(files.cert), key: readFileSync(files.key) };
+    const held = { host: "127.0.0.1", port: 0, hosts: ["toolway.example"], tls };
+    const { door } = openDoor(undefined, undefined, held);
+    await door.resume();
+    const port = door.port ?? 0;
+    expect((await door.link("viewer")).url).toMatch(new RegExp(`^https://toolway\\.example:${port}/#code=`));
+    await expect(ask(port, "/")).rejects.toThrow();
+    door.setCertificate(tls);
+    const status = await new Promise<number | undefined>((done, fail) => {
+      const asked = secureRequest({ port, host: "127.0.0.1", rejectUnauthorized: false, agent: false, path: "/" });
+      asked.setHeader("host", `toolway.example:${port}`);
+      asked.once("error", fail).once("response", (response) => done(response.resume().statusCode));
+      asked.end();
+    });
+    expect(status).toBe(200);
+    const proxied = openDoor(undefined, undefined, { ...held, tls: undefined }).door;
+    expect((await proxied.link("viewer")).url).toMatch(/^https:\/\/toolway\.example\/#code=/);
+  });
+});
+
+describe("the form of metrics", () => {
+  it.each([
+    [undefined, "prometheus"],
+    ["*/*", "prometheus"],
+    ["text/plain;version=0.0.4", "prometheus"],
+    ["application/openmetrics-text", "openmetrics"],
+    ["application/openmetrics-text;version=0.0.1", "prometheus"],
+    ["application/openmetrics-text; version=1.0.0; q=0.3, text/plain; q=0.5", "prometheus"],
+    ["text/plain;q=0.5,application/openmetrics-text;version=1.0.0;q=0.5", "openmetrics"],
+    ["application/openmetrics-text;q=0", "prometheus"],
+  ] as const)("for %s is %s", (accept, form) => {
+    expect(metricsForm(accept)).toBe(form);
   });
 });

@@ -1,17 +1,22 @@
-// The operator's door: HTTP on a loopback port, for the page and for nobody else. It listens while a session lives or a
-// link waits to be followed, and not otherwise. Owns the listener and the sessions' records; who may come in is decided
-// in sessions.ts, what may be asked in guard.ts, and what the routes do is given by the caller.
+// The operator's door: HTTP on a port of its own, for the page and for those who have a token of it. It listens while a
+// session lives or a link waits to be followed, and always where the config holds it open. Owns the listener and the
+// sessions' records; who may come in is decided in sessions.ts, what may be asked in guard.ts, and what the routes do is
+// given by the caller.
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Principal } from "../../contracts/caller.js";
+import type { AdminPower } from "../../contracts/settings.js";
 import type { DurableMap } from "../../contracts/store.js";
+import { isLoopback } from "../../runtime/addresses.js";
 import type { Clock } from "../../runtime/clock.js";
 import { answererOf, ControlError, type ControlRoutes, errorBody, jsonLines, type RouteAnswerer } from "../server.js";
 import { PageFiles } from "./files.js";
-import { refusalOf, SAFE_HEADERS } from "./guard.js";
-import { DoorSessions, type PageSession, type Power, type SessionKept } from "./sessions.js";
+import { type OwnNames, refusalOf, SAFE_HEADERS } from "./guard.js";
+import { MetricsAnswers, type MetricsText } from "./metrics.js";
+import { DoorSessions, type Power, type SessionKept } from "./sessions.js";
 import { Tabs } from "./tabs.js";
 
 /** Where it is looked for first. Any other is taken where somebody has this one: several gateways run beside each other. */
@@ -35,6 +40,23 @@ const PORT_KEY = "port";
 
 export { PageFiles };
 
+/** Who comes by a token of the door: what the role of its principal opens. */
+export interface DoorTokens {
+  authenticate(token: string, nowMs: number): Principal | undefined;
+  isCurrent(principal: Principal, nowMs: number): boolean;
+  /** Ends the secrets from before rotations whose time is over. */
+  dropOldSecrets(nowMs: number): void;
+}
+
+/** Where the config holds it open. */
+export interface HeldOpen {
+  readonly host: string;
+  readonly port: number;
+  readonly hosts: readonly string[];
+  /** Undefined where it is spoken to in clear. */
+  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+}
+
 export interface OperatorDoorOptions {
   readonly kept: DurableMap<DoorRecord>;
   readonly files: PageFiles;
@@ -43,6 +65,10 @@ export interface OperatorDoorOptions {
   readonly acting: ControlRoutes;
   /** What the page shows, as a whole. It is asked for while a page is open, and else never. */
   readonly look: () => Readonly<Record<string, unknown>>;
+  readonly tokens: DoorTokens;
+  readonly metrics: MetricsText;
+  /** Undefined where it opens for links alone. */
+  readonly held?: HeldOpen | undefined;
   readonly clock: Clock;
 }
 
@@ -60,14 +86,23 @@ export class OperatorDoor {
   readonly #tabs: Tabs;
   readonly #answers: Readonly<Record<Power, RouteAnswerer>>;
   readonly #answerKnock: RouteAnswerer;
+  readonly #tokens: DoorTokens;
+  readonly #metrics: MetricsAnswers;
+  readonly #held: HeldOpen | undefined;
+  /** Whose pages are open by a token. They are looked at with each sweep: a token may end while its page is open. */
+  readonly #byToken = new Map<string, Principal>();
+  #own: OwnNames = { port: 0, secure: false, hosts: [] };
   #server: Server | undefined;
   #port = 0;
   #opening: Promise<void> | undefined;
   #sweep: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor({ kept, files, seeing, acting, look, clock }: OperatorDoorOptions) {
+  constructor({ kept, files, seeing, acting, look, tokens, metrics, held, clock }: OperatorDoorOptions) {
     this.#kept = kept;
+    this.#tokens = tokens;
+    this.#metrics = new MetricsAnswers(metrics);
+    this.#held = held;
     this.#files = files;
     this.#clock = clock;
     this.#sessions = new DoorSessions(sessionsIn(kept));
@@ -94,7 +129,14 @@ export class OperatorDoor {
   /** Opens at the port of before where sessions of before live. Resolves when that is done, or there are none. */
   async resume(): Promise<void> {
     await this.#forget(this.#sessions.sweep(this.#clock.wall()));
-    if (this.#sessions.size > 0) await this.#open();
+    if (this.#held !== undefined || this.#sessions.size > 0) await this.#open();
+  }
+
+  /** Another certificate, for connections from now on. Throws where it cannot be used. */
+  setCertificate(pair: { readonly cert: Buffer; readonly key: Buffer }): void {
+    if (this.#server !== undefined && "setSecureContext" in this.#server) {
+      (this.#server as import("node:https").Server).setSecureContext(pair);
+    }
   }
 
   /** Opens, and makes a link of one use. */
@@ -104,15 +146,27 @@ export class OperatorDoor {
     // Before it opens: an open door that nobody may come in by would shut itself.
     this.#sessions.addCode(code, power, this.#clock.now());
     await this.#open();
-    return { url: `http://127.0.0.1:${this.#port}/#code=${code}`, power };
+    return { url: `${this.#origin()}/#code=${code}`, power };
   }
 
   /** Ends every session and link, and shuts. */
   async endAll(): Promise<number> {
     const ended = this.#sessions.endAll();
     await this.#forget(ended);
-    await this.#shut();
+    if (this.#held === undefined) await this.#shut();
+    else for (const id of ended) this.#tabs.endOf(id);
     return ended.length;
+  }
+
+  /** As a person would type it: by the first of the names that the config gives, if any. */
+  #origin(): string {
+    const { host, hosts = [] } = this.#held ?? {};
+    const isAnywhere = host === undefined || host === "0.0.0.0" || host === "::";
+    const name = hosts[0] ?? (isAnywhere ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host);
+    // A name of the config for what listens on loopback is that of a proxy, which speaks TLS at its own port.
+    const isProxied = hosts[0] !== undefined && !this.#own.secure;
+    const hasPort = isProxied || /^(\[.*\]|[^:]*):\d+$/.test(name);
+    return `${this.#own.secure || isProxied ? "https" : "http"}://${hasPort ? name : `${name}:${this.#port}`}`;
   }
 
   /** With the gateway: the sessions stay, and the next gateway of this state opens to them. */
@@ -130,24 +184,40 @@ export class OperatorDoor {
 
   async #listen(): Promise<void> {
     if (this.#server !== undefined) return;
-    const before = this.#kept.get(PORT_KEY);
-    const wanted = before !== undefined && "port" in before ? before.port : USUAL_PORT;
-    const server = createServer((request, response) => void this.#answer(request, response));
+    const held = this.#held;
+    const onRequest = (request: IncomingMessage, response: ServerResponse) => void this.#answer(request, response);
+    // Few doors speak TLS themselves.
+    const server: Server =
+      held?.tls === undefined
+        ? createServer(onRequest)
+        : process.getBuiltinModule("node:https").createServer({ ...held.tls }, onRequest);
     server.maxConnections = MAX_CONNECTIONS;
     server.headersTimeout = HEADERS_MS;
     server.requestTimeout = REQUEST_MS;
     // Nothing here is upgraded to.
     server.on("upgrade", (_request, socket) => socket.destroy());
-    for (const port of [...new Set([wanted, USUAL_PORT, 0])]) {
-      if (await listens(server, port)) break;
+    const places = held === undefined ? this.#freePlaces() : [held];
+    for (const { host, port } of places) {
+      if (await listens(server, port, host)) break;
     }
-    if (!server.listening) throw new ControlError("unavailable", "No port of this machine is free for the page.");
+    if (!server.listening) {
+      const where = held === undefined ? "No port of this machine is free" : `${held.host}:${held.port} is not free`;
+      throw new ControlError("unavailable", `${where} for the operator's door. \`ss -ltnp\` shows who listens there.`);
+    }
     server.on("error", () => {});
     this.#port = (server.address() as AddressInfo).port;
+    this.#own = { port: this.#port, secure: held?.tls !== undefined, hosts: namesOf(held) };
     this.#server = server;
     this.#sweep = setInterval(() => void this.#look().catch(() => {}), SWEEP_MS);
     this.#sweep.unref();
-    await this.#kept.put(PORT_KEY, { port: this.#port });
+    if (held === undefined) await this.#kept.put(PORT_KEY, { port: this.#port });
+  }
+
+  /** The port of before, the usual one, any. */
+  #freePlaces(): { readonly host: string; readonly port: number }[] {
+    const before = this.#kept.get(PORT_KEY);
+    const wanted = before !== undefined && "port" in before ? before.port : USUAL_PORT;
+    return [...new Set([wanted, USUAL_PORT, 0])].map((port) => ({ host: "127.0.0.1", port }));
   }
 
   async #shut(): Promise<void> {
@@ -170,7 +240,11 @@ export class OperatorDoor {
     await this.#forget(ended);
     // A gateway that is killed writes nothing more: its pages are to find their sessions all the same.
     await Promise.all(this.#sessions.seenLately(this.#clock.wall()).map(([id, kept]) => this.#kept.put(id, kept)));
-    if (!this.#sessions.isWanted(this.#clock.now())) await this.#shut();
+    this.#tokens.dropOldSecrets(this.#clock.wall());
+    for (const [page, principal] of this.#byToken) {
+      if (!this.#tokens.isCurrent(principal, this.#clock.wall())) this.#tabs.endOf(page);
+    }
+    if (this.#held === undefined && !this.#sessions.isWanted(this.#clock.now())) await this.#shut();
   }
 
   async #forget(ids: readonly string[]): Promise<void> {
@@ -189,30 +263,56 @@ export class OperatorDoor {
         contentType: headers["content-type"],
         hasBody: (headers["content-length"] ?? "0") !== "0" || headers["transfer-encoding"] !== undefined,
       },
-      this.#port,
+      this.#own,
     );
     if (refusal !== undefined) return refuse(response, 403, "denied", refusal);
     const path = url.split(/[?#]/, 1)[0] ?? "/";
+    if (path === "/metrics") return this.#answerMetrics(request, response);
     if (!path.startsWith("/api/")) return this.#files.answer(path, request, response);
     response.setHeader("Cache-Control", "no-store");
     const asked = url.slice("/api".length);
     if (path === "/api/session" || path === "/api/proof") return this.#answerKnock(asked, request, response);
     const visitor = this.#visitorOf(headers.authorization);
     if (visitor === undefined) return refuse(response, 401, "denied", SESSION_ENDED);
+    if (visitor.power === "metrics") return refuse(response, 403, "denied", METRICS_ALONE);
     if (visitor.power === "viewer" && method !== "GET") {
       return refuse(
         response,
         403,
         "denied",
-        "This link sees, and does nothing: `toolway dashboard` gives one that acts.",
+        "Who looks by this sees, and does nothing: `toolway dashboard` gives a link that acts.",
       );
     }
     if (path === "/api/feed") this.#holdPage(visitor, response);
     await this.#answers[visitor.power](asked, request, response);
   }
 
+  /** For tokens of the door alone, of any power: a program that scrapes has no page. */
+  async #answerMetrics(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      response.setHeader("Allow", "GET, HEAD");
+      return refuse(response, 405, "wrong-method", "The metrics are read by GET.");
+    }
+    if (this.#holderOf(request.headers.authorization) === undefined) {
+      response.setHeader("WWW-Authenticate", 'Bearer realm="toolway"');
+      return refuse(response, 401, "denied", NO_TOKEN);
+    }
+    await this.#metrics.answer(request, response).catch((error: unknown) => {
+      if (response.headersSent) response.destroy();
+      else refuse(response, 500, "internal", errorBody(error).error.message);
+    });
+  }
+
   /** A page is open while its stream is. */
-  #holdPage({ id }: PageSession, response: ServerResponse): void {
+  #holdPage({ id, holder }: Visitor, response: ServerResponse): void {
+    if (holder !== undefined) {
+      // Each is another page: one that ends takes no other of its token with it.
+      const page = `token/${id}/${randomBytes(8).toString("base64url")}`;
+      this.#byToken.set(page, holder);
+      this.#tabs.hold(page, response);
+      response.once("close", () => this.#byToken.delete(page));
+      return;
+    }
     this.#sessions.pageOpened(id);
     this.#tabs.hold(id, response);
     response.once("close", () => {
@@ -222,9 +322,17 @@ export class OperatorDoor {
     });
   }
 
-  #visitorOf(authorization: string | undefined): PageSession | undefined {
+  #visitorOf(authorization: string | undefined): Visitor | undefined {
     const secret = /^Bearer ([\w-]{43})$/.exec(authorization ?? "")?.[1];
-    return secret === undefined ? undefined : this.#sessions.find(secret, this.#clock.wall());
+    const session = secret === undefined ? undefined : this.#sessions.find(secret, this.#clock.wall());
+    if (session !== undefined) return session;
+    const holder = this.#holderOf(authorization);
+    return holder === undefined ? undefined : { id: holder.id, power: holder.role as AdminPower, holder };
+  }
+
+  #holderOf(authorization: string | undefined): Principal | undefined {
+    const token = /^Bearer (\S+)$/i.exec(authorization ?? "")?.[1];
+    return token === undefined ? undefined : this.#tokens.authenticate(token, this.#clock.wall());
   }
 
   /** What may be asked without a session: for one, by a code; and for a proof that we are who the page knows. */
@@ -250,6 +358,25 @@ export class OperatorDoor {
   }
 }
 
+/** Who asks: a page by its session, or whoever has a token. */
+interface Visitor {
+  readonly id: string;
+  readonly power: AdminPower;
+  /** Undefined for a session. */
+  readonly holder?: Principal | undefined;
+}
+
+/** Besides the loopback names: those of the config, and where it listens, unless that is everywhere. */
+function namesOf(held: HeldOpen | undefined): string[] {
+  if (held === undefined) return [];
+  const isPlace = held.host !== "0.0.0.0" && held.host !== "::" && !isLoopback(held.host);
+  const own = held.host.includes(":") ? `[${held.host}]` : held.host;
+  return isPlace ? [...held.hosts, own.toLowerCase()] : [...held.hosts];
+}
+
+const NO_TOKEN = "The metrics need a token of this door: `toolway token create --id prometheus --admin metrics`.";
+const METRICS_ALONE =
+  "This token opens /metrics alone: `toolway token create --id ID --admin viewer` makes one that sees.";
 const SESSION_ENDED = "This session has ended: `toolway dashboard` gives a new link.";
 const LINK_OVER = "This link was used before, or is older than a minute: `toolway dashboard` gives a new one.";
 const TOO_MANY =
@@ -266,7 +393,7 @@ function* sessionsIn(kept: DurableMap<DoorRecord>): IterableIterator<[string, Se
 }
 
 /** Whether it listens there now: somebody else may. */
-function listens(server: Server, port: number): Promise<boolean> {
+function listens(server: Server, port: number, host: string): Promise<boolean> {
   return new Promise((done, fail) => {
     const failed = (error: NodeJS.ErrnoException) => {
       server.off("listening", listening);
@@ -279,7 +406,7 @@ function listens(server: Server, port: number): Promise<boolean> {
     };
     server.once("error", failed);
     server.once("listening", listening);
-    server.listen(port, "127.0.0.1");
+    server.listen(port, host);
   });
 }
 

@@ -13,11 +13,26 @@ export interface AskedHow {
   readonly hasBody: boolean;
 }
 
+/** What the door is called by whoever may come in. */
+export interface OwnNames {
+  readonly port: number;
+  readonly secure: boolean;
+  /** Besides the loopback ones, in lower case: a name for our port or its scheme's own, or one with a port of its own. */
+  readonly hosts: readonly string[];
+}
+
 /** Why it is refused, as a sentence; undefined where it is not. */
-export function refusalOf(asked: AskedHow, port: number): string | undefined {
+export function refusalOf(asked: AskedHow, own: OwnNames): string | undefined {
   const { method, host, origin, fetchSite, contentType, hasBody } = asked;
-  if (host === undefined || !isOwnHost(host, port)) return "This door answers to a loopback name with its own port.";
-  if (origin !== undefined && origin !== `http://${host}`) return "Pages of other sites get nothing here.";
+  const named = host === undefined ? "none" : kindOfHost(host, own);
+  if (named === "none") {
+    return 'This door answers to a loopback name with its own port, and to "hosts" of "admin" in the config.';
+  }
+  // A proxy that speaks TLS for us has a name of the config, never a loopback one.
+  const schemes = own.secure ? ["https"] : named === "given" ? ["http", "https"] : ["http"];
+  if (origin !== undefined && !schemes.some((scheme) => origin === `${scheme}://${host}`)) {
+    return "Pages of other sites get nothing here.";
+  }
   // A person who types the address, or follows the link of the CLI, comes from nowhere ("none").
   const isPage = method === "GET" && fetchSite === "none";
   if (fetchSite !== undefined && fetchSite !== "same-origin" && !isPage)
@@ -26,9 +41,12 @@ export function refusalOf(asked: AskedHow, port: number): string | undefined {
   return undefined;
 }
 
-function isOwnHost(host: string, port: number): boolean {
-  const at = host.lastIndexOf(":");
-  return at > 0 && host.slice(at + 1) === String(port) && isLoopback(host.slice(0, at));
+function kindOfHost(host: string, { port, hosts }: OwnNames): "loopback" | "given" | "none" {
+  const [, name = "", givenPort] = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(host.toLowerCase()) ?? [];
+  if (name === "") return "none";
+  if (givenPort === String(port) && isLoopback(name)) return "loopback";
+  const isUsual = givenPort === undefined || givenPort === String(port);
+  return hosts.includes(host.toLowerCase()) || (isUsual && hosts.includes(name)) ? "given" : "none";
 }
 
 /** What every answer carries: a page that can ask nobody else, run nothing of others', and stand in nobody's frame. */

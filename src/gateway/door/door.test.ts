@@ -24,7 +24,8 @@ describe("what the page may ask", () => {
 
 describe("a door that cannot be made", () => {
   it("is told to whoever asks for it, each time, and does not keep its gateway from closing", async () => {
-    const gateway = { state: { door: new MemoryMap<DoorRecord>("door") } } as unknown as DoorOf;
+    const state = { door: new MemoryMap<DoorRecord>("door") };
+    const gateway = { state, config: { admin: undefined } } as unknown as DoorOf;
     // Beside the sources there is no page that was built.
     const door = new LazyDoor(gateway, () => EVERY_ROUTE);
     const link = () => door.routes["POST /door"]?.({ body: {} } as ControlRequest);

@@ -3,6 +3,7 @@
 
 import type { GatewayStatus } from "../../contracts/status.js";
 import type { ControlRoutes } from "../../control/server.js";
+import { tokenRoutesOfPage } from "./token-routes.js";
 
 const SEEING = [
   "GET /status",
@@ -43,7 +44,7 @@ const ACTING = [
 ] as const;
 
 export function shownRoutes(routes: ControlRoutes): { seeing: ControlRoutes; acting: ControlRoutes } {
-  return { seeing: picked(routes, SEEING), acting: picked(routes, ACTING) };
+  return { seeing: picked(routes, SEEING), acting: { ...picked(routes, ACTING), ...tokenRoutesOfPage(routes) } };
 }
 
 /** Throws where there is no such route: a page whose button does nothing would be found by its user. */

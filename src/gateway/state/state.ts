@@ -32,6 +32,8 @@ export interface GatewayState {
   readonly dir: string | undefined;
   readonly sealer: Sealer;
   readonly tokens: TokenBook;
+  /** Those of the operator's door. Another book: none of them is known where agents come in, and no other is known there. */
+  readonly adminTokens: TokenBook;
   /** What is known of each server, by its name: snapshots of the catalog. */
   readonly known: SharedMap<JsonObject>;
   /** Which era each server speaks, by its name. */
@@ -202,6 +204,8 @@ function stateOf(place: Place, shared: SharedPlace | undefined, tokens: TokenBoo
     dir,
     sealer: createSealer(key),
     tokens,
+    // The door is of this machine, whoever else there is.
+    adminTokens: new TokenBook({ map: place.shared<TokenRecord>("admin-tokens"), tokenPath: undefined }),
     known,
     eras: maps.shared<EraRecord>("eras"),
     pins: maps.shared<PinRecord>("pins"),
