@@ -1,5 +1,7 @@
 // What the operator's page makes of names and texts that others wrote, before a browser sees them.
 
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { piecesOf } from "../dashboard/foreign.js";
@@ -80,5 +82,19 @@ describe("a text of somebody else's", () => {
       }),
       { numRuns: 2_000 },
     );
+  });
+});
+
+describe("the page that was built", () => {
+  it("is small enough for a slow line: 60 kB for the first view, 120 kB in all, as they are sent [bounded]", () => {
+    const folder = new URL("../dist/dashboard/", import.meta.url).pathname;
+    const sizes = readdirSync(folder)
+      .filter((name) => name.endsWith(".br"))
+      .map((name) => ({ name, bytes: statSync(join(folder, name)).size }));
+    const sum = (some: typeof sizes) => some.reduce((all, { bytes }) => all + bytes, 0);
+    expect(sizes.map(({ name }) => name)).toContain("main.js.br");
+    // What is loaded with a view of its own has another name.
+    expect(sum(sizes.filter(({ name }) => /^(index|main|icon)\./.test(name)))).toBeLessThanOrEqual(60_000);
+    expect(sum(sizes)).toBeLessThanOrEqual(120_000);
   });
 });

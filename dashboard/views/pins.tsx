@@ -13,12 +13,16 @@ export function Pins() {
   const { value, trouble } = useLoaded<PinsAnswer>("/pins");
   const pins = value?.pins ?? [];
   const changed = pins.filter(({ state }) => state === "changed" || state === "refused");
+  const rejected = pins.filter(({ state }) => state === "rejected");
+  const asAccepted = pins.filter(({ state }) => state === "pinned").length;
   return (
     <>
       <h1>Pins</h1>
       {trouble === "" ? null : <p class="trouble">{trouble}</p>}
       {value === undefined ? null : changed.length === 0 ? (
-        <p class="empty">Every tool is as you accepted it: {pins.length} pinned.</p>
+        <p class="empty">
+          {rejected.length === 0 ? "Every tool" : "Every other tool"} is as you accepted it: {asAccepted} pinned.
+        </p>
       ) : (
         <ul class="rows">
           {[...new Set(changed.map(({ server }) => server))].map((server) => (
@@ -43,6 +47,21 @@ export function Pins() {
           ))}
         </ul>
       )}
+      {rejected.length === 0 ? null : (
+        <section>
+          <h2>Rejected</h2>
+          <p>They stay hidden as they are, and ask no more until they change again.</p>
+          <ul>
+            {rejected.map(({ server, tool }) => (
+              <li key={`${server}/${tool}`}>
+                <a href={`/pins/${encodeURIComponent(server)}`}>
+                  <Foreign text={`${server}/${tool}`} />
+                </a>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
     </>
   );
 }
@@ -58,13 +77,22 @@ export function PinsOfServer({ server }: { server: string }) {
       </h1>
       {trouble === "" ? null : <p class="trouble">{trouble}</p>}
       {value?.diffs.length === 0 ? <p class="empty">Every tool is as you accepted it.</p> : null}
+      {(value?.diffs.filter(({ rejectedAt }) => rejectedAt === undefined).length ?? 0) < 2 ? null : (
+        <RejectAll server={server} onDone={again} />
+      )}
       {value?.diffs.map((diff) => (
         <section key={diff.tool} class="diff">
           <h2>
             <Foreign text={diff.tool} />
           </h2>
           <p>
-            Accepted <Since at={diff.old.at} />, changed <Since at={diff.new.at} />.
+            Accepted <Since at={diff.old.at} />, changed <Since at={diff.new.at} />
+            {diff.rejectedAt === undefined ? null : (
+              <>
+                , rejected <Since at={diff.rejectedAt} />
+              </>
+            )}
+            .
           </p>
           <Sides diff={diff} />
           <ActButton
@@ -77,10 +105,35 @@ export function PinsOfServer({ server }: { server: string }) {
             }}
             line={`toolway pins accept ${shellWord(server)} ${shellWord(diff.tool)}`}
             onDone={again}
-          />
+          />{" "}
+          {diff.rejectedAt === undefined ? (
+            <ActButton
+              act={{
+                label: "Reject",
+                method: "POST",
+                path: "/pins/reject",
+                body: { server, tool: diff.tool, hash: diff.new.hash },
+              }}
+              line={`toolway pins reject ${shellWord(server)} ${shellWord(diff.tool)}`}
+              onDone={again}
+            />
+          ) : null}
         </section>
       ))}
     </>
+  );
+}
+
+/** Accepting is by the hash that was shown, one by one; rejecting shows nothing to agents, and may be all. */
+function RejectAll({ server, onDone }: { server: string; onDone: () => void }) {
+  return (
+    <p>
+      <ActButton
+        act={{ label: "Reject all", method: "POST", path: "/pins/reject", body: { server } }}
+        line={`toolway pins reject ${shellWord(server)}`}
+        onDone={onDone}
+      />
+    </p>
   );
 }
 

@@ -8,10 +8,10 @@ export interface PinLine {
   readonly server: string;
   readonly tool: OwnToolName;
   /**
-   * `gone`: the server no longer lists it. `refused`: it cannot be pinned. Changed and refused tools are hidden. `left`:
-   * its server is no longer in the config.
+   * `rejected`: it changed, and a person wants it hidden as it is. `gone`: the server no longer lists it. `refused`: it
+   * cannot be pinned. Changed, rejected and refused tools are hidden. `left`: its server is no longer in the config.
    */
-  readonly state: "pinned" | "changed" | "gone" | "refused" | "left";
+  readonly state: "pinned" | "changed" | "rejected" | "gone" | "refused" | "left";
   readonly firstSeen?: string;
   readonly acceptedAt?: string;
   readonly hash?: string;
@@ -31,6 +31,14 @@ export interface PinDiff {
   readonly tool: OwnToolName;
   readonly old: PinSide;
   readonly new: PinSide;
+  /** Where a person wants it hidden as it is now. */
+  readonly rejectedAt?: string;
+}
+
+/** A change that stays hidden. */
+export interface RejectedPin {
+  readonly tool: OwnToolName;
+  readonly hash: string;
 }
 
 export interface AcceptedPin {

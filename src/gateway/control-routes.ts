@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import type { Principal } from "../contracts/caller.js";
 import { type OwnToolName, ownToolName } from "../contracts/names.js";
 import type { OutboxEntry, OutboxOperator, OutboxStatus, WriteState } from "../contracts/outbox.js";
-import type { AcceptedPin, PinDiff, PinLine } from "../contracts/pins.js";
+import type { AcceptedPin, PinDiff, PinLine, RejectedPin } from "../contracts/pins.js";
 import { SHARER_ROLE } from "../contracts/settings.js";
 import {
   ControlError,
@@ -230,12 +230,13 @@ interface PinsControl {
   list(): PinLine[];
   diff(server: string, tool?: OwnToolName): PinDiff[];
   accept(server: string, tool?: OwnToolName, hash?: string): Promise<AcceptedPin[]>;
+  reject(server: string, tool?: OwnToolName, hash?: string): Promise<RejectedPin[]>;
   forget(server: string, tool?: OwnToolName): Promise<OwnToolName[]>;
 }
 
 /**
- * `GET /pins`, `GET /pins/diff?server=…&tool=…`, `POST /pins/accept` with `{server, tool?, hash?}`, `POST /pins/forget`
- * with `{server, tool?}`.
+ * `GET /pins`, `GET /pins/diff?server=…&tool=…`, `POST /pins/accept` and `POST /pins/reject` with `{server, tool?, hash?}`,
+ * `POST /pins/forget` with `{server, tool?}`.
  */
 export function pinRoutes(pins: PinsControl, servers: () => readonly string[] = () => []): ControlRoutes {
   return {
@@ -249,12 +250,15 @@ export function pinRoutes(pins: PinsControl, servers: () => readonly string[] = 
       if (server === null) throw new ControlError("invalid", '"server" is missing.');
       return { diffs: pins.diff(server, toolOrNone(query.get("tool") ?? undefined)) };
     },
-    "POST /pins/accept": async ({ body }) => {
-      const { server, tool, hash } = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
-      if (typeof server !== "string") throw new ControlError("invalid", '"server" is a string.');
-      return { accepted: await pins.accept(server, toolOrNone(textOrNone(tool, "tool")), textOrNone(hash, "hash")) };
-    },
+    "POST /pins/accept": async ({ body }) => ({ accepted: await pins.accept(...lookedAt(body)) }),
+    "POST /pins/reject": async ({ body }) => ({ rejected: await pins.reject(...lookedAt(body)) }),
   };
+}
+
+/** What somebody decided about: a server, of it a tool, and of that what they saw. */
+function lookedAt(body: unknown): [server: string, tool: OwnToolName | undefined, hash: string | undefined] {
+  const { server, tool, hash } = (isObject(body) ? body : {}) as Record<string, unknown>;
+  return [text(server, "server"), toolOrNone(textOrNone(tool, "tool")), textOrNone(hash, "hash")];
 }
 
 /** So many entries of a list are answered at a time. */

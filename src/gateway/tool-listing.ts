@@ -66,10 +66,11 @@ function isMeant(catalog: Catalog, server: string, own: string, typed: string): 
 }
 
 /** How many tools of each server are hidden, of those that it lists. */
+/** Those that a person has to decide about: what was rejected is hidden, and asks no more. */
 export function quarantinedByServer(catalog: Catalog, pins: StoredPins): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { server, item } of catalog.tools()) {
-    if (pins.isQuarantined(server, ownToolName(item.own))) counts.set(server, (counts.get(server) ?? 0) + 1);
+    if (pins.asks(server, ownToolName(item.own))) counts.set(server, (counts.get(server) ?? 0) + 1);
   }
   return counts;
 }

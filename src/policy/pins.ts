@@ -13,7 +13,14 @@ export interface Pin {
   /** It equals `firstSeenMs` until somebody accepts a change. */
   readonly acceptedMs: number;
   /** The definition as it was last seen, where it is another than the accepted one. */
-  readonly changed: { readonly hash: string; readonly seenMs: number } | undefined;
+  readonly changed: ChangedPin | undefined;
+}
+
+export interface ChangedPin {
+  readonly hash: string;
+  readonly seenMs: number;
+  /** When a person said that it stays hidden as it is: nobody is asked about it again. Undefined where nobody did. */
+  readonly rejectedMs?: number | undefined;
 }
 
 /** A tool as its server lists it; what a list entry has beside its name is all in `json`. */
@@ -57,6 +64,12 @@ function afterList(pin: Pin | undefined, hash: string, nowMs: number): Pin {
 export function accept(pin: Pin, hash: string, nowMs: number): Pin {
   const { changed } = pin;
   return { ...pin, hash, acceptedMs: nowMs, changed: changed?.hash === hash ? undefined : changed };
+}
+
+/** `hash` is what somebody looked at; what has been seen since asks anew. */
+export function reject(pin: Pin, hash: string, nowMs: number): Pin {
+  const { changed } = pin;
+  return changed?.hash === hash ? { ...pin, changed: { ...changed, rejectedMs: nowMs } } : pin;
 }
 
 interface Printed {
@@ -108,7 +121,7 @@ export class ServerPins {
     this.#pins.set(tool, pin);
     if (this.#problems.has(tool)) return;
     if (pin.changed === undefined) this.#quarantined.delete(tool);
-    else this.#quarantined.set(tool, changedReason(this.#server, tool));
+    else this.#quarantined.set(tool, changedReason(this.#server, tool, pin.changed));
   }
 
   /**
@@ -165,7 +178,8 @@ export class ServerPins {
     const quarantined = new Map(problems);
     // A tool that is away keeps its quarantine: it may be back before its next list is read.
     for (const [tool, { changed }] of this.#pins) {
-      if (changed !== undefined && !problems.has(tool)) quarantined.set(tool, changedReason(this.#server, tool));
+      if (changed !== undefined && !problems.has(tool))
+        quarantined.set(tool, changedReason(this.#server, tool, changed));
     }
     this.#quarantined = quarantined;
     return { sightings, differs: !sameKeys(before, quarantined) };
@@ -186,9 +200,10 @@ function fingerprint(tool: ListedTool): Canonical | string {
  * Agents read it, too, on other machines perhaps: so the commands have no path of ours in them. Where the operator reads
  * it, the command line adds the config that is meant.
  */
-function changedReason(server: string, tool: string): string {
+function changedReason(server: string, tool: string, { rejectedMs }: ChangedPin): string {
+  const what = rejectedMs === undefined ? "" : ", and whoever runs the gateway rejected it as it is now";
   return (
-    "its definition changed since it was accepted: for whoever runs the gateway, " +
+    `its definition changed since it was accepted${what}: for whoever runs the gateway, ` +
     `\`toolway pins diff ${shellWord(server)}\` shows how, \`toolway pins accept ${shellWord(server)} ${shellWord(tool)}\` ` +
     "accepts it (in a program, `host.pins`)"
   );

@@ -7,7 +7,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Browser, chromium as driver, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { chromium, NO_BROWSER } from "../fixtures/browser.js";
+import { chromium, chromiumPath, NO_BROWSER } from "../fixtures/browser.js";
 import { type Gateway, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { statusOf, toolway } from "./operator.js";
 
@@ -27,7 +27,7 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
 
   beforeAll(async () => {
     browser = await driver.launch({
-      executablePath: chromium === undefined ? "" : `/usr/bin/${chromium}`,
+      executablePath: chromiumPath(),
       args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
     });
     const description = join(await temporaryDirectory(), "description");
@@ -91,6 +91,10 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await page.getByText("U+202E").first().waitFor();
     expect(await page.locator("ins").allInnerTexts()).toContainEqual(expect.stringContaining("<img"));
     expect(await page.locator("main img").count()).toBe(0);
+    await page.getByRole("button", { name: "Reject", exact: true }).click();
+    await page.getByText(", rejected").waitFor();
+    expect((await toolway(gateway, "pins")).out).toMatch(/rug +add +rejected/);
+    expect((await statusOf(gateway, "rug")).quarantined).toBe(0);
     await page.getByRole("button", { name: "Accept", exact: true }).click();
     await page.getByText("Agents see the tool as it is now").waitFor();
     await page.getByRole("button", { name: "Accept", exact: true }).click();

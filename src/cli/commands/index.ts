@@ -39,7 +39,7 @@ import {
   outboxShow,
   outboxWatch,
 } from "./outbox.js";
-import { pinsAccept, pinsDiff, pinsForget, pinsList } from "./pins.js";
+import { pinsAccept, pinsDiff, pinsForget, pinsList, pinsReject } from "./pins.js";
 import { ps } from "./ps.js";
 import { gatewayForRuns, run } from "./run.js";
 import { serve } from "./serve.js";
@@ -114,6 +114,7 @@ export const commands: readonly Command[] = [
   pinsList,
   pinsDiff,
   pinsAccept,
+  pinsReject,
   pinsForget,
   contextShow,
   contextSet,

@@ -1,7 +1,7 @@
-// `toolway pins list`, `diff`, `accept` and `forget`: which tools are pinned, how one changed, that the change is
-// accepted, and that what is gone need not be remembered.
+// `toolway pins list`, `diff`, `accept`, `reject` and `forget`: which tools are pinned, how one changed, that the change is
+// accepted or not, and that what is gone need not be remembered.
 
-import type { AcceptedPin, PinDiff, PinLine } from "../../contracts/pins.js";
+import type { AcceptedPin, PinDiff, PinLine, RejectedPin } from "../../contracts/pins.js";
 import { nearest } from "../../runtime/nearest.js";
 import { visible, visibleJson } from "../../runtime/visible.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
@@ -103,7 +103,7 @@ function row({ server, tool, state, firstSeen, hash, newHash }: PinLine, style: 
   const paint =
     state === "changed" || state === "refused"
       ? style.red
-      : state === "gone" || state === "left"
+      : state === "gone" || state === "left" || state === "rejected"
         ? style.dim
         : style.green;
   const hashes = [hash, newHash].flatMap((one) => (one === undefined ? [] : [one.slice(0, HASH_SHOWN)]));
@@ -206,6 +206,46 @@ export const pinsAccept = defineCommand({
       for (const one of answer.accepted) {
         const [before, after] = [one.oldHash, one.hash].map((text) => text.slice(0, HASH_SHOWN));
         print(io, `Accepted ${visible(server)}/${visible(one.tool)}: ${before} → ${after}`);
+      }
+      return Exit.ok;
+    });
+  },
+});
+
+export const pinsReject = defineCommand({
+  metadata: {
+    name: "pins reject",
+    summary: "Leaves a changed tool hidden, and asks about it no more.",
+    description:
+      "Leaves a tool whose definition changed hidden as it is now, or all tools of a server that changed. Nobody is asked " +
+      "about them any more until they change again; `toolway pins accept` takes them all the same. It is on disk when this " +
+      "returns.",
+  },
+  args: {
+    server: { required: true, description: "Its name in the config.", completes: "server" },
+    tool: { description: "The server's own name of the tool. Default: all that changed.", completes: "pinned" },
+  },
+  options: {
+    hash: { value: "HASH", description: "Only if the new definition has this hash, as `pins diff` showed it." },
+    ...gatewayOptions,
+    ...jsonOption,
+  },
+  examples: [
+    { line: "toolway pins reject github create_issue", note: "hidden, until it is another" },
+    { line: "toolway pins reject github", note: "all that changed" },
+  ],
+  async handler(input, io) {
+    return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
+      const { server, tool, hash } = input;
+      const body = { server, ...(tool === undefined ? {} : { tool }), ...(hash === undefined ? {} : { hash }) };
+      const { rejected } = (await client.post("/pins/reject", body, io.signal)) as { rejected: readonly RejectedPin[] };
+      if (input.json) {
+        print(io, visibleJson(JSON.stringify({ server, rejected }, null, 2)));
+        return Exit.ok;
+      }
+      if (rejected.length === 0) note(io, "There was nothing to reject: nothing has changed that was not rejected.");
+      for (const one of rejected) {
+        print(io, `Rejected ${visible(server)}/${visible(one.tool)}: ${one.hash.slice(0, HASH_SHOWN)} stays hidden.`);
       }
       return Exit.ok;
     });

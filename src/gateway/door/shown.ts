@@ -30,6 +30,7 @@ const ACTING = [
   "POST /servers/:server/stop",
   "POST /servers/:server/start",
   "POST /pins/accept",
+  "POST /pins/reject",
   "POST /pins/forget",
   "POST /mailboxes/retry",
   "POST /mailboxes/drop",

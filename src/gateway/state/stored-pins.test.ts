@@ -168,6 +168,44 @@ describe("StoredPins", () => {
     });
   });
 
+  it("leaves a rejected tool hidden and asks no more, over a restart, until it changes again [host-12]", async () => {
+    const { book, map } = open();
+    const [add, sub] = [ownToolName("add"), ownToolName("sub")];
+    book.check("s", [tool("add"), tool("sub")]);
+    book.check("s", [tool("add", { description: "evil" }), tool("sub", { description: "evil" })]);
+    expect([book.asks("s", add), book.asks("s", sub)]).toEqual([true, true]);
+    const hash = book.diff("s", add)[0]?.new.hash ?? "";
+    await expect(book.reject("s", add, "A".repeat(12))).rejects.toMatchObject({ code: "invalid" });
+    expect(await book.reject("s", add, hash)).toEqual([{ tool: add, hash }]);
+    expect(await book.reject("s", add)).toEqual([]);
+    for (const one of [book, open(map as never).book]) {
+      one.check("s", [tool("add", { description: "evil" }), tool("sub", { description: "evil" })]);
+      expect([one.asks("s", add), one.asks("s", sub)]).toEqual([false, true]);
+      expect(one.quarantine("s", add)).toContain("rejected it as it is now");
+      expect(one.list().find((line) => line.tool === add)).toMatchObject({ state: "rejected" });
+      expect(one.diff("s", add)).toMatchObject([{ rejectedAt: expect.any(String) }]);
+    }
+    // Another change is another question; what was accepted before needs none.
+    book.check("s", [tool("add", { description: "worse" }), tool("sub")]);
+    expect([book.asks("s", add), book.isQuarantined("s", sub)]).toEqual([true, false]);
+    await book.reject("s");
+    expect(book.asks("s", add)).toBe(false);
+    expect(await book.accept("s", add)).toMatchObject([{ tool: "add" }]);
+    expect(book.isQuarantined("s", add)).toBe(false);
+  });
+
+  it("rejects what was looked at, where the tool changes while that is on its way to the disk", async () => {
+    const { book, map } = open();
+    const add = ownToolName("add");
+    book.check("s", [tool("add")]);
+    book.check("s", [tool("add", { description: "evil" })]);
+    const rejecting = book.reject("s", add);
+    book.check("s", [tool("add", { description: "worse" })]);
+    await rejecting;
+    expect(book.asks("s", add)).toBe(true);
+    expect(open(map as never).book.asks("s", add)).toBe(true);
+  });
+
   it("accepts nothing that the disk refuses; a pin that it refuses holds, and is tried again", async () => {
     const { book, map, lines } = open();
     const [create, update] = [map.create.bind(map), map.update.bind(map)];

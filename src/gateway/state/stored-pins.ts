@@ -7,9 +7,9 @@
 
 import { createHash } from "node:crypto";
 import type { OwnToolName } from "../../contracts/names.js";
-import type { AcceptedPin, PinDiff, PinLine, PinSide } from "../../contracts/pins.js";
+import type { AcceptedPin, PinDiff, PinLine, PinSide, RejectedPin } from "../../contracts/pins.js";
 import type { SharedMap } from "../../contracts/store.js";
-import { accept, type ListedTool, type Pin, ServerPins, type Sighting } from "../../policy/pins.js";
+import { accept, type ListedTool, type Pin, reject, ServerPins, type Sighting } from "../../policy/pins.js";
 import { Fault } from "../../protocol/errors.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
 
@@ -46,7 +46,10 @@ export interface PinRecord {
   readonly tool: OwnToolName;
   readonly firstSeen: number;
   readonly accepted: Kept;
-  readonly changed?: Kept;
+  readonly changed?: Kept & {
+    /** When it was rejected, as it is there. */
+    readonly rejected?: number;
+  };
 }
 
 export interface StoredPinsDeps {
@@ -179,6 +182,11 @@ export class StoredPins {
     return this.quarantine(server, tool) !== undefined;
   }
 
+  /** Whether a person has to decide about it: what was rejected stays hidden, and asks no more. */
+  asks(server: string, tool: OwnToolName): boolean {
+    return this.isQuarantined(server, tool) && !isRejected(this.#servers.get(server)?.pins.get(tool));
+  }
+
   /** Tells of every change, in a turn of its own, until what it returns is called. */
   watch(watcher: (change: PinChange) => void): () => void {
     this.#watchers.add(watcher);
@@ -215,7 +223,9 @@ export class StoredPins {
       if (changed === undefined || (tool !== undefined && name !== tool)) continue;
       const record = this.#read(server, name);
       if (record?.changed === undefined) continue;
-      diffs.push({ server, tool: name, old: side(record.accepted), new: side(record.changed) });
+      const rejectedAt = record.changed.rejected;
+      const rejected = rejectedAt === undefined ? {} : { rejectedAt: iso(rejectedAt) };
+      diffs.push({ server, tool: name, old: side(record.accepted), new: side(record.changed), ...rejected });
     }
     return diffs;
   }
@@ -278,6 +288,40 @@ export class StoredPins {
     const revision = map.read(key)?.revision;
     const written = revision === undefined ? map.create(key, record) : map.update(key, record, revision);
     return (await written) !== undefined;
+  }
+
+  /**
+   * Leaves tools hidden as they are now, and asks about them no more until they change again: one, or all that changed.
+   * `hash` as in `accept`. Resolves when that is on disk.
+   */
+  async reject(server: string, tool?: OwnToolName, hash?: string): Promise<RejectedPin[]> {
+    this.flush();
+    const pins = this.#demand(server, tool);
+    const wanted = [...pins.pins].flatMap(([name, { changed }]) =>
+      changed === undefined || changed.rejectedMs !== undefined || (tool !== undefined && name !== tool)
+        ? []
+        : [{ tool: name, hash: changed.hash }],
+    );
+    for (const one of wanted) refuseOther(one, hash);
+    for (const one of wanted) await this.#reject(server, pins, one);
+    if (wanted.length > 0) this.#announce(server);
+    return wanted;
+  }
+
+  async #reject(server: string, pins: ServerPins, { tool, hash }: RejectedPin): Promise<void> {
+    const key = keyOf(server, tool);
+    for (;;) {
+      const stored = this.#read(server, tool);
+      if (stored?.changed?.hash !== hash) return;
+      const at = this.#deps.wall();
+      // Another gateway may have written meanwhile: what it wrote is looked at first.
+      if (!(await this.#swap(key, { ...stored, changed: { ...stored.changed, rejected: at } }))) continue;
+      if (this.#unsaved.get(key) === stored) this.#unsaved.delete(key);
+      const pin = pins.pins.get(tool);
+      // A list that came meanwhile has written what it knew, and asks anew.
+      if (pin?.changed?.hash === hash) pins.put(tool, reject(pin, hash, at));
+      return;
+    }
   }
 
   /**
@@ -469,11 +513,15 @@ export class StoredPins {
 
 function stateOf(tool: OwnToolName, pin: Pin, book: ServerPins): PinLine["state"] {
   if (book.problem(tool) !== undefined) return "refused";
-  if (pin.changed !== undefined) return "changed";
+  if (pin.changed !== undefined) return isRejected(pin) ? "rejected" : "changed";
   return book.isGone(tool) ? "gone" : "pinned";
 }
 
-function refuseOther({ tool, hash }: AcceptedPin, wanted: string | undefined): void {
+function isRejected(pin: Pin | undefined): boolean {
+  return pin?.changed?.rejectedMs !== undefined;
+}
+
+function refuseOther({ tool, hash }: RejectedPin, wanted: string | undefined): void {
   if (wanted === undefined) return;
   if (wanted.length < MIN_HASH_CHARS)
     throw new Fault(
@@ -483,7 +531,7 @@ function refuseOther({ tool, hash }: AcceptedPin, wanted: string | undefined): v
   if (hash.startsWith(wanted)) return;
   throw new Fault(
     "invalid",
-    `Tool "${tool}" is not what was looked at: its hash is ${hash} now. Look at its diff again, and accept that hash.`,
+    `Tool "${tool}" is not what was looked at: its hash is ${hash} now. Look at its diff again, and name that hash.`,
   );
 }
 
@@ -496,7 +544,14 @@ function toPin({ firstSeen, accepted, changed }: PinRecord): Pin {
     hash: accepted.hash,
     firstSeenMs: firstSeen,
     acceptedMs: accepted.at,
-    changed: changed === undefined ? undefined : { hash: changed.hash, seenMs: changed.at },
+    changed:
+      changed === undefined
+        ? undefined
+        : {
+            hash: changed.hash,
+            seenMs: changed.at,
+            ...(changed.rejected === undefined ? {} : { rejectedMs: changed.rejected }),
+          },
   };
 }
 
