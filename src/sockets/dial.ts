@@ -1,6 +1,7 @@
 // Opens a WebSocket to the other end, and says in plain words why there is none. What is said on it is not known here.
 
 import type { IncomingMessage } from "node:http";
+import { isLoopback } from "../runtime/addresses.js";
 import { certificateFault } from "../runtime/network/certificates.js";
 import { safeAddress } from "../runtime/redact/safe-url.js";
 import { HANDSHAKE_MS } from "./limits.js";
@@ -69,10 +70,15 @@ export async function dialSocket(url: string | URL, options: DialOptions = {}): 
       ws.once("open", () => {
         signal?.removeEventListener("abort", abort);
         ws.removeAllListeners("error");
-        resolve(new Socket(ws, wire));
+        resolve(new Socket(ws, wire, isBetween(target) ? "random" : "zeros"));
       });
     });
   });
+}
+
+/** Whether others on the way can read what is said. */
+function isBetween({ protocol, hostname }: URL): boolean {
+  return protocol !== "wss:" && !isLoopback(hostname);
 }
 
 /** Throws a DialError that says what to do where it is no URL of a WebSocket. */

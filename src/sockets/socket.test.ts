@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import { MIB } from "../runtime/sizes.js";
 import { MAX_UNACKED_BYTES, PING_MS, SILENCE_MS } from "./limits.js";
-import { Close, Socket, type SocketEvents } from "./socket.js";
+import { Close, type FrameMask, Socket, type SocketEvents } from "./socket.js";
 
 const cleanups: (() => void)[] = [];
 afterEach(() => {
@@ -14,7 +14,7 @@ afterEach(() => {
 });
 
 /** Both ends of a real connection; the server's is bare. */
-async function pair(options: { autoPong?: boolean; onPeer?: (peer: WebSocket) => void } = {}) {
+async function pair(options: { autoPong?: boolean; onPeer?: (peer: WebSocket) => void; mask?: FrameMask } = {}) {
   const server = new WebSocketServer({ port: 0, host: "127.0.0.1", autoPong: options.autoPong ?? true });
   cleanups.push(() => {
     for (const one of server.clients) one.terminate();
@@ -27,7 +27,7 @@ async function pair(options: { autoPong?: boolean; onPeer?: (peer: WebSocket) =>
   // At once: what comes with the upgrade is not to be missed.
   const opened = new Promise<{ socket: Socket; wire: IncomingMessage["socket"] }>((resolve) => {
     ws.once("upgrade", ({ socket: wire }: IncomingMessage) => {
-      ws.once("open", () => resolve({ socket: new Socket(ws, wire), wire }));
+      ws.once("open", () => resolve({ socket: new Socket(ws, wire, options.mask ?? "random"), wire }));
     });
   });
   const [[peer], { socket, wire }] = await Promise.all([connected, opened]);
@@ -105,6 +105,21 @@ describe("a socket", () => {
     expect(heard).toEqual([...Array.from({ length: 3 }, () => before.toString()), "text"]);
   });
 
+  it("makes one write of all the small texts of a turn, where it writes their frames itself", async () => {
+    const { socket, peer, wire } = await pair({ mask: "zeros" });
+    socket.attach(new Ear());
+    socket.gather();
+    const heard: string[] = [];
+    peer.on("message", (data: Buffer) => heard.push(data.toString()));
+    const wroteOne = vi.spyOn(wire, "_write" as never);
+    const wroteMany = vi.spyOn(wire, "_writev" as never);
+    for (let i = 0; i < 50; i++) socket.send(`together ${i}`);
+    await expect.poll(() => heard.length).toBe(50);
+    expect(wroteOne).toHaveBeenCalledTimes(1);
+    expect(wroteMany).not.toHaveBeenCalled();
+    expect(heard).toEqual(Array.from({ length: 50 }, (_, i) => `together ${i}`));
+  });
+
   it("writes once for all that is sent within one turn, where it gathers, and loses nothing at its end", async () => {
     const { socket, peer, wire } = await pair();
     socket.attach(new Ear());
@@ -125,6 +140,55 @@ describe("a socket", () => {
     socket.close(Close.normal, "we go");
     await expect.poll(() => heard.at(-1)).toBe("the last");
     expect(heard.slice(5, 55)).toEqual(Array.from({ length: 50 }, (_, i) => `together ${i}`));
+  });
+
+  it.each<FrameMask>(["random", "zeros"])(
+    "brings texts of every length and script whole and in order, where it gathers with a mask of %s",
+    async (mask) => {
+      const { socket, peer } = await pair({ mask });
+      socket.attach(new Ear());
+      socket.gather();
+      const heard: string[] = [];
+      peer.on("message", (data: Buffer, isBinary: boolean) => heard.push(`${isBinary}:${data.toString()}`));
+      const lengths = [0, 1, 125, 126, 127, 255, 256, 65_535, 65_536, 70_000];
+      const texts = lengths.flatMap((length) => [
+        "a".repeat(length),
+        "\u00e9".repeat(length / 2),
+        `${length} \u{1f600}`,
+      ]);
+      for (const text of texts) socket.send(text);
+      socket.send(Buffer.from("bytes"));
+      socket.send("the last");
+      await expect.poll(() => heard.length).toBe(texts.length + 2);
+      expect(heard).toEqual([...texts, "bytes", "the last"].map((text) => `false:${text}`));
+      await expect.poll(() => socket.waiting).toBe(0);
+    },
+  );
+
+  it("of a server gathers without a mask, and says nothing after its goodbye", async () => {
+    const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+    cleanups.push(() => server.close());
+    await once(server, "listening");
+    const made = new Promise<Socket>((resolve) => {
+      server.on("connection", (ws, request) => resolve(new Socket(ws, request.socket, "none")));
+    });
+    const client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const heard: string[] = [];
+    client.on("message", (data: Buffer) => heard.push(data.toString()));
+    const closed = once(client, "close");
+    const socket = await made;
+    socket.attach(new Ear());
+    socket.gather();
+    socket.send("first");
+    expect(socket.waiting).toBe("first".length + 2);
+    socket.send("x".repeat(1_000));
+    socket.send("\u{1f600}");
+    socket.send("last");
+    socket.close(Close.normal, "we go");
+    socket.send("after the goodbye");
+    const [code] = (await closed) as [number];
+    expect(code).toBe(Close.normal);
+    expect(heard).toEqual(["first", "x".repeat(1_000), "\u{1f600}", "last"]);
   });
 
   it("says when what was too much has been written", async () => {

@@ -8,6 +8,7 @@ import { MAX_MESSAGE_BYTES, MAX_UNACKED_BYTES, PING_MS, SILENCE_MS } from "./lim
 /** What is used of a WebSocket of `ws`. Its own types would have to be installed beside ours. */
 interface OpenWebSocket extends EventEmitter {
   readonly bufferedAmount: number;
+  readonly readyState: number;
   pause(): void;
   resume(): void;
   ping(): void;
@@ -62,9 +63,26 @@ export const NO_EVENTS: SocketEvents = { onMessage() {}, onDrain() {}, onClose()
 /** The connection that carries a WebSocket, as far as it is used here. */
 interface Wire {
   readonly bytesRead: number;
+  write(text: string, encoding: "latin1", written: () => void): boolean;
   cork(): void;
   uncork(): void;
 }
+
+/**
+ * How frames are masked that this side sends. A server's are not. A client's are, against those between who would take
+ * what is in them for something else: where nobody is between, who listens on loopback or behind TLS, a mask of zeros will do,
+ * which is no work for either end.
+ */
+export type FrameMask = "none" | "zeros" | "random";
+
+/** Of `readyState`: frames may be sent. */
+const OPEN = 1;
+/** The first byte of a frame that is a whole text. */
+const TEXT_FRAME = "\x81";
+const MASKED = 0x80;
+const ZERO_MASK = "\0\0\0\0";
+/** A frame that is longer has more bytes of length than are written here. It is not small, and the library sends it. */
+const MAX_SMALL_FRAME = 0xffff;
 
 /** What is gathered leaves at once when it is so much: more in one write saves nothing. */
 const MAX_GATHERED_BYTES = 64 * KIB;
@@ -84,6 +102,9 @@ export class Socket {
   #gathers: boolean = false;
   /** Characters that wait for the end of this turn; undefined where none do. */
   #gathered: number | undefined;
+  readonly #mask: FrameMask;
+  /** Small frames of this turn, one after the other, a byte a character: they are not with the connection yet. */
+  #frames = "";
   /** A pong is on its way; the pings behind it need none of their own. */
   #ponging: boolean = false;
   #goodbye: NodeJS.Timeout | undefined;
@@ -93,9 +114,10 @@ export class Socket {
   #whenGone: ((why: string) => void) | undefined;
 
   /** Takes a WebSocket that is open, and the connection that carries it. Nothing is read before attach(). */
-  constructor(ws: OpenWebSocket, wire: Wire) {
+  constructor(ws: OpenWebSocket, wire: Wire, mask: FrameMask) {
     this.#ws = ws;
     this.#wire = wire;
+    this.#mask = mask;
     this.#heardBytes = wire.bytesRead;
     ws.pause();
     ws.on("message", (data: Buffer) => this.#events.onMessage(data));
@@ -165,20 +187,26 @@ export class Socket {
   send(frame: string | Buffer): void {
     if (this.#gone) return;
     if (this.#gathers) this.#hold(frame.length);
-    if (frame.length > MAX_FRAME_BYTES) this.#sendInFrames(typeof frame === "string" ? Buffer.from(frame) : frame);
-    else this.#ws.send(frame, TEXT, this.#written);
-    if (this.#ws.bufferedAmount > MAX_UNACKED_BYTES) this.#crowded = true;
+    if (this.#gathers && typeof frame === "string" && this.#isOwn(frame)) {
+      this.#frames += headOf(frame.length, this.#mask) + frame;
+    } else {
+      this.#writeFrames();
+      if (frame.length > MAX_FRAME_BYTES) this.#sendInFrames(typeof frame === "string" ? Buffer.from(frame) : frame);
+      else this.#ws.send(frame, TEXT, this.#written);
+    }
+    if (this.waiting > MAX_UNACKED_BYTES) this.#crowded = true;
   }
 
   /** Bytes that are not written yet. */
   get waiting(): number {
-    return this.#ws.bufferedAmount;
+    return this.#ws.bufferedAmount + this.#frames.length;
   }
 
   /** Says goodbye, and does not wait for long. */
   close(code: number, reason: string): void {
     if (this.#gone || this.#goodbye !== undefined) return;
     this.#goodbye = setTimeout(() => this.#ws.terminate(), GOODBYE_MS).unref();
+    this.#writeFrames();
     // The peer's goodbye is read even where nobody was attached.
     this.#ws.resume();
     const bytes = Buffer.from(reason).subarray(0, MAX_REASON_BYTES);
@@ -194,7 +222,7 @@ export class Socket {
 
   /** The callback of every send; one function for all messages. */
   readonly #written = (): void => {
-    if (!this.#crowded || this.#ws.bufferedAmount > MAX_UNACKED_BYTES / 2) return;
+    if (!this.#crowded || this.waiting > MAX_UNACKED_BYTES / 2) return;
     this.#crowded = false;
     this.#events.onDrain();
   };
@@ -207,15 +235,31 @@ export class Socket {
       setImmediate(this.#release);
     } else if (this.#gathered >= MAX_GATHERED_BYTES) {
       this.#gathered = 0;
+      this.#writeFrames();
       this.#wire.uncork();
       this.#wire.cork();
     }
     this.#gathered += length;
   }
 
+  /** It is put together here: the library would make two buffers of it, and the connection a list of all of them. */
+  #isOwn(frame: string): boolean {
+    // What is ASCII has as many bytes as characters.
+    return this.#mask !== "random" && frame.length <= MAX_SMALL_FRAME && Buffer.byteLength(frame) === frame.length;
+  }
+
+  #writeFrames(): void {
+    if (this.#frames === "") return;
+    const frames = this.#frames;
+    this.#frames = "";
+    // After a goodbye nothing may follow.
+    if (this.#ws.readyState === OPEN) this.#wire.write(frames, "latin1", this.#written);
+  }
+
   /** One function for all turns. */
   readonly #release = (): void => {
     this.#gathered = undefined;
+    this.#writeFrames();
     this.#wire.uncork();
   };
 
@@ -247,6 +291,14 @@ export class Socket {
     this.#whenGone?.(this.#closedBefore);
     this.#events.onClose(this.#closedBefore);
   }
+}
+
+/** What stands before the bytes of a frame. */
+function headOf(length: number, mask: FrameMask): string {
+  const bit = mask === "none" ? 0 : MASKED;
+  const key = mask === "none" ? "" : ZERO_MASK;
+  if (length < 126) return TEXT_FRAME + String.fromCharCode(bit | length) + key;
+  return TEXT_FRAME + String.fromCharCode(bit | 126, length >> 8, length & 0xff) + key;
 }
 
 function meaningOf(code: number): string {

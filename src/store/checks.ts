@@ -18,9 +18,11 @@ export function checkName(name: string): string {
 }
 
 export function keyBytes(key: string): Buffer {
-  // A lone surrogate has no UTF-8: two different keys would become one.
-  if (/\p{Surrogate}/u.test(key)) throw new StoreError("invalid", "A key must be well-formed Unicode.");
   const bytes = Buffer.from(key);
+  // A lone surrogate has no UTF-8: two different keys would become one. What is ASCII, as most keys are, has none.
+  if (bytes.length !== key.length && /\p{Surrogate}/u.test(key)) {
+    throw new StoreError("invalid", "A key must be well-formed Unicode.");
+  }
   if (bytes.length > MAX_KEY_BYTES) {
     throw new StoreError("invalid", `A key may have ${MAX_KEY_BYTES} bytes; this one has ${bytes.length}.`);
   }

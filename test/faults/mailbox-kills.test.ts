@@ -29,7 +29,6 @@ describe.skipIf(!linux)("kills during calls over mailboxes", () => {
   /** From the ready line of what was killed until all works again. */
   const AGAIN_MEDIAN_MS = 2_000;
   const AGAIN_MS = 5_000;
-  const PROMPT_MS = 2_000;
   /** A line that stood so long is dialled again at once: kills in a row are one long outage, and measure waits. */
   const HEALTHY_MS = figure(0, 10_500);
 
@@ -123,7 +122,6 @@ describe.skipIf(!linux)("kills during calls over mailboxes", () => {
     const seconds = (ms = 0) => `${(ms / 1000).toFixed(2)} s`;
     again.sort((a, b) => a.againMs - b.againMs);
     const median = again[again.length >> 1];
-    // Whoever dials a part that is away waits longer after each try: a start that takes long makes the waits long.
     const slowest = again.at(-1);
     report(
       "mailboxes",
@@ -134,11 +132,10 @@ describe.skipIf(!linux)("kills during calls over mailboxes", () => {
         `slowest call ${seconds(slowestMs)} [ack-is-durable] [no-double-effect]`,
     );
     expect(wrong).toEqual([]);
-    // Times are judged where nobody else needs the machine. A part that took long to start was dialled in vain, and whoever dials waits
-    // longer after each try, as it should: the times after a prompt start count.
+    // Times are judged where nobody else needs the machine.
     if (full) {
       expect(median?.againMs).toBeLessThan(AGAIN_MEDIAN_MS);
-      expect(again.filter(({ outMs, againMs }) => outMs < PROMPT_MS && againMs >= AGAIN_MS)).toEqual([]);
+      expect(again.filter(({ againMs }) => againMs >= AGAIN_MS)).toEqual([]);
     }
     // One after each kill at least.
     expect(sums.result).toBeGreaterThanOrEqual(3 * KILLS);

@@ -162,7 +162,7 @@ async function gateway(port = 0): Promise<Gateway> {
   const door = new WebSocketServer({ port, host: "127.0.0.1" });
   door.on("connection", (ws, request) => {
     seen.push(request);
-    client.adopt(new Socket(ws, request.socket));
+    client.adopt(new Socket(ws, request.socket, "none"));
   });
   await new Promise((done) => door.once("listening", done));
   closers.push(

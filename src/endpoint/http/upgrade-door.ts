@@ -160,7 +160,7 @@ export class UpgradeDoors {
     const { remoteAddress = "unknown", remotePort } = req.socket;
     const address = `${remoteAddress.replace(/^::ffff:/, "")}:${remotePort}`;
     server.handleUpgrade(req, socket, head, (ws) => {
-      door.adopt(name, new Socket(ws, req.socket), { req, principal, address });
+      door.adopt(name, new Socket(ws, req.socket, "none"), { req, principal, address });
     });
   }
 

@@ -31,7 +31,7 @@ beforeEach(async () => {
   sockets = [];
   client = new SocketClient({ onState: () => states.push(client.state) });
   door.on("connection", (ws, request) => {
-    const socket = new Socket(ws, request.socket);
+    const socket = new Socket(ws, request.socket, "none");
     sockets.push(socket);
     client.adopt(socket);
   });

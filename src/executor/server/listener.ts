@@ -67,7 +67,7 @@ export async function listenForClients(executor: Pick<Executor, "serve">, option
       return;
     }
     upgrader.handleUpgrade(request, socket, head, (ws) => {
-      const made = new Socket(ws, request.socket);
+      const made = new Socket(ws, request.socket, "none");
       open.set(ws, made);
       ws.once("close", () => open.delete(ws));
       options.log?.info("executor: a client connected", { from: peerOf(request) });

@@ -168,7 +168,7 @@ export class Sharer implements CallKeeper {
         clearInterval(this.#timer);
         return;
       }
-      const nextInMs = Math.round(this.#redial.ended(lastedMs, random()));
+      const nextInMs = Math.round(this.#redial.ended(lastedMs, clock.now(), random()));
       log.warn("the line to the broker has ended", { broker, mailbox: as, why, nextInMs });
       this.#be({ state: "waiting", why, nextInMs });
       const until = clock.now() + nextInMs;
