@@ -81,6 +81,7 @@ export const INTEGRATION: readonly string[] = [
   "src/upstream/modern/servers.test.ts",
   "src/upstream/server.test.ts",
   "src/upstream/stdio/link.test.ts",
+  "src/upstream/stdio/output.test.ts",
   "src/runtime/processes/reaper.test.ts",
   "src/upstream/supervision.test.ts",
   "src/upstream/upstream.contract.test.ts",

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LineSplitter } from "./line-splitter.js";
 import { HeldBytes } from "./memory/held-bytes.js";
+import { blockReadingBy, giveBack } from "./memory/read-blocks.js";
 
 interface Seen {
   lines: Buffer[];
@@ -128,4 +129,61 @@ describe("LineSplitter", () => {
     splitter.abandon();
     expect(held.used).toBe(0);
   });
+});
+
+/** Numbers that look random, the same for each seed. */
+function numbers(seed: number): (below: number) => number {
+  let state = seed + 1;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+const READ_BYTES = 64 * 1024;
+
+/** Lines of all lengths, read into lent blocks; each is written after a while, and all its blocks are overwritten. */
+function readLent(seed: number): { sent: string[]; seen: string[] } {
+  const random = numbers(seed);
+  const longest = [200, 40_000, 90_000, 300_000];
+  const sent = Array.from(
+    { length: 20 },
+    (_, i) => `${i} ${"abc"[i % 3]?.repeat(1 + random(longest[random(4)] as number))}`,
+  );
+  const seen: string[] = [];
+  const unwritten: { at: number; pieces: Buffer[] }[] = [];
+  const take = (pieces: Buffer[]) => unwritten.push({ at: seen.push("") - 1, pieces });
+  const splitter = new LineSplitter(
+    { onLine: (line) => take([line]), onPieces: take, onOversize: () => {} },
+    1024 * 1024,
+  );
+  const write = () => {
+    const { at, pieces } = unwritten.splice(random(unwritten.length), 1)[0] as (typeof unwritten)[number];
+    seen[at] = Buffer.concat(pieces).toString("latin1");
+    // A line that is not given in pieces is nobody's to give back.
+    if (pieces.length > 1) for (const piece of pieces) giveBack(piece);
+  };
+  const { buffer, callback } = blockReadingBy((bytes) => {
+    splitter.pushLent(bytes);
+    return splitter.keptLent;
+  }) as { buffer(): Buffer; callback(length: number, bytes: Buffer): boolean };
+  const all = Buffer.from(`${sent.join("\n")}\n`, "latin1");
+  for (let from = 0; from < all.length; ) {
+    const block = buffer().fill("!");
+    const length = Math.min(all.length - from, 1 + random(random(2) === 0 ? READ_BYTES : 3_000));
+    all.copy(block, 0, from, from + length);
+    callback(length, block);
+    from += length;
+    while (unwritten.length > random(6)) write();
+  }
+  while (unwritten.length > 0) write();
+  return { sent, seen };
+}
+
+it("Lines that were read into lent blocks are whole however long they are kept [crossed-never]", () => {
+  for (let seed = 0; seed < 100; seed++) {
+    const { sent, seen } = readLent(seed);
+    expect(seen.length, `seed ${seed}`).toBe(sent.length);
+    for (const [i, line] of sent.entries()) expect(seen[i] === line, `seed ${seed}, line ${i}`).toBe(true);
+  }
 });

@@ -1,6 +1,7 @@
 // Cuts a stream of bytes into lines, within a bound. It converts nothing to strings and judges no content.
 
 import { type Holder, SMALL_BYTES } from "./memory/held-bytes.js";
+import { borrowBlock, giveBack } from "./memory/read-blocks.js";
 
 export interface SplitterEvents {
   /** A line without its end (LF or CRLF), never empty. The receiver may keep it. */
@@ -29,7 +30,6 @@ const OVERSIZE_TAIL_BYTES = 128;
 const SMALL_PIECE_BYTES = 32 * 1024;
 /** Most lines that are split between two reads are short: the first block is small. */
 const FIRST_BLOCK_BYTES = 4 * 1024;
-const BLOCK_BYTES = 64 * 1024;
 
 const LF = 0x0a;
 const CR = 0x0d;
@@ -48,6 +48,8 @@ export class LineSplitter {
   #length = 0;
   /** Set while a line over the bound is being thrown away. */
   #oversize: { head: Buffer; tail: Buffer; hadRoom: boolean } | undefined;
+  /** What is known of the chunk that is being read: whether it may be kept as it lies. */
+  #chunk: "own" | "lent" | "kept" = "own";
   /** Counts the unfinished line. */
   readonly #holder: Holder | undefined;
 
@@ -56,6 +58,21 @@ export class LineSplitter {
     this.#maxLineBytes = maxLineBytes;
     this.#holder = holder;
   }
+
+  /**
+   * A chunk that is read into again, unless this keeps a part of it: `keptLent` says so. At most one part is kept, and a
+   * line that it is a part of has nothing else of the chunk; so whoever has written that line may give it back.
+   */
+  pushLent(chunk: Buffer): number {
+    this.#chunk = "lent";
+    const lines = this.push(chunk);
+    this.keptLent = this.#chunk !== "lent";
+    this.#chunk = "own";
+    return lines;
+  }
+
+  /** Of the last chunk that was lent. */
+  keptLent = false;
 
   /** Returns how many line ends the chunk had, so that the caller can share its time out. */
   push(chunk: Buffer): number {
@@ -102,7 +119,8 @@ export class LineSplitter {
     const end = chunk[at - 1] === CR && at > start ? at - 1 : at;
     if (end === start) return;
     const line = chunk.subarray(start, end);
-    this.#events.onLine(line.length * 2 >= chunk.length ? line : Buffer.from(line));
+    const isView = this.#chunk === "own" && line.length * 2 >= chunk.length;
+    this.#events.onLine(isView ? line : Buffer.from(line));
   }
 
   #keep(piece: Buffer): void {
@@ -121,15 +139,16 @@ export class LineSplitter {
       this.#holder?.release();
       return;
     }
-    if (piece.length >= SMALL_PIECE_BYTES) {
+    if (piece.length >= SMALL_PIECE_BYTES && this.#chunk !== "kept") {
       this.#sealBlock();
       this.#parts.push(piece);
+      if (this.#chunk === "lent") this.#chunk = "kept";
       return;
     }
     if (this.#block === undefined || this.#blockUsed + piece.length > this.#block.length) {
       this.#sealBlock();
-      const size = this.#parts.length === 0 ? Math.max(FIRST_BLOCK_BYTES, piece.length) : BLOCK_BYTES;
-      this.#block = Buffer.allocUnsafeSlow(size);
+      this.#block =
+        this.#parts.length === 0 ? Buffer.allocUnsafeSlow(Math.max(FIRST_BLOCK_BYTES, piece.length)) : borrowBlock();
     }
     piece.copy(this.#block, this.#blockUsed);
     this.#blockUsed += piece.length;
@@ -139,7 +158,11 @@ export class LineSplitter {
   #sealBlock(): void {
     if (this.#block === undefined) return;
     const used = this.#block.subarray(0, this.#blockUsed);
-    this.#parts.push(used.length * 2 >= this.#block.length ? used : Buffer.from(used));
+    if (used.length * 2 >= this.#block.length) this.#parts.push(used);
+    else {
+      this.#parts.push(Buffer.from(used));
+      giveBack(used);
+    }
     this.#block = undefined;
     this.#blockUsed = 0;
   }
@@ -166,6 +189,7 @@ export class LineSplitter {
     }
     const only = parts.length === 1 ? parts[0] : undefined;
     const whole = only ?? Buffer.concat(parts, length);
+    if (only === undefined) for (const part of parts) giveBack(part);
     const line = whole[whole.length - 1] === CR ? whole.subarray(0, -1) : whole;
     if (line.length > 0) this.#events.onLine(line);
   }

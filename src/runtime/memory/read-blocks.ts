@@ -66,6 +66,33 @@ export function blockReading(): OnReadOpts {
   } as OnReadOpts;
 }
 
+/**
+ * The same for who reads without a stream: `read` gets each read where it lies, and says whether it kept a part of it.
+ * That part is lent; of all else that it wants to keep it makes a copy.
+ */
+export function blockReadingBy(read: (bytes: Buffer) => boolean): OnReadOpts {
+  let again: Buffer | undefined;
+  return {
+    buffer: () => {
+      const block = again ?? take();
+      again = undefined;
+      return block;
+    },
+    callback(length: number, bytes: Uint8Array): boolean {
+      const block = bytes as Buffer;
+      if (read(lend(block, length))) return true;
+      (block.buffer as Lendable)[LENT] = undefined;
+      again = block;
+      return true;
+    },
+  } as OnReadOpts;
+}
+
+/** A block to be filled by hand, lent as what was read is. */
+export function borrowBlock(): Buffer {
+  return lend(take(), BLOCK_BYTES);
+}
+
 /** From here on a copy has memory of its own: in Node 24 it would else share 64 KiB with others, and keep them all. */
 const OWN_BYTES = 4 * 1024;
 

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { until } from "../../../test/fixtures/wait.js";
 import type { StdioTarget } from "../../contracts/server-spec.js";
 import type { Fault } from "../../protocol/errors.js";
@@ -100,6 +100,19 @@ describe("StdioLink: messages", () => {
     expect(seen.messages[0]?.result).toEqual({ content: [{ type: "text", text: JSON.stringify("ü\n😀") }] });
     expect([seen.noise, seen.failed.length]).toEqual([0, 0]);
     expect(link.describe().pid).toBeGreaterThan(1);
+  });
+
+  it("reads the pipe that Node makes where there is no folder for a pair of sockets", async () => {
+    vi.stubEnv("TMPDIR", join(tmpdir(), "not-there"));
+    const { link, seen } = linkTo(fixture("echo"));
+    await link.open(never);
+    vi.unstubAllEnvs();
+    link.send(request(1, "tools/call", { arguments: "x".repeat(300_000) }), ticket(1));
+    await until(() => seen.messages.length === 1);
+    expect(JSON.stringify(seen.messages[0]?.result).length).toBeGreaterThan(300_000);
+    const { pid } = link.describe();
+    await link.close();
+    expect(stateOf(pid as number)).toBeUndefined();
   });
 
   it("gives the child an allowlisted environment and the marker, never our secrets", async () => {

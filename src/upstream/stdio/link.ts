@@ -1,7 +1,7 @@
 // A link to a server that is a child process: lines of JSON on its stdin and stdout, its stderr kept for errors.
 // It carries messages; what they mean, and whether the server is started again, is decided elsewhere.
 
-import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StdioTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
@@ -16,7 +16,8 @@ import { redactorFor } from "../../runtime/redact/secrets-of.js";
 import { Table } from "../../runtime/table.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { childEnvironment } from "./child-env.js";
-import { spawnServer } from "./spawn.js";
+import { type OutputPair, openOutputPair } from "./output.js";
+import { type ServerProcess, spawnServer } from "./spawn.js";
 import { StderrRing } from "./stderr.js";
 import { type StderrBatch, StderrLines } from "./stderr-lines.js";
 import { LineWriter } from "./writer.js";
@@ -106,7 +107,9 @@ export interface StdioContext {
 }
 
 interface Running {
-  readonly child: ChildProcessWithoutNullStreams;
+  readonly child: ServerProcess;
+  /** Its stdout, or our end of the pair that it writes to. */
+  readonly output: Readable;
   readonly group: ProcessGroup;
   readonly writer: LineWriter;
 }
@@ -168,7 +171,16 @@ export class StdioLink implements Link {
     const marker = this.#context.reaper.prepare();
     const env = childEnvironment(this.#context.env, this.#target.env);
     env[MARKER_VARIABLE] = marker;
-    await spawnServer(this.#target, env, (child) => this.#attach(child, marker));
+    const pair = await openOutputPair((bytes) => this.#readLent(bytes));
+    try {
+      if (signal.aborted || this.#over) throw aborted();
+      await spawnServer(this.#target, env, pair?.theirs, (child) => this.#attach(child, marker, pair));
+    } catch (error) {
+      pair?.ours.destroy();
+      throw error;
+    } finally {
+      pair?.theirs.destroy();
+    }
     if (!signal.aborted) return;
     await this.close();
     throw aborted();
@@ -208,7 +220,7 @@ export class StdioLink implements Link {
     return this.#context.newHolder?.() ?? ownHolder();
   }
 
-  #attach(child: ChildProcessWithoutNullStreams, marker: string): void {
+  #attach(child: ServerProcess, marker: string, pair: OutputPair | undefined): void {
     const group = new ProcessGroup(child, child.pid as number, marker, this.#context.reaper);
     const writer = new LineWriter(child.stdin, this.#limits.maxPendingWriteBytes, this.#newHolder(), {
       onFailed: (ticket, fault, sent) => {
@@ -217,17 +229,21 @@ export class StdioLink implements Link {
       },
       onBroken: () => void this.#pipeBroke("closed its input"),
     });
-    this.#running = { child, group, writer };
-    child.stdout.on("data", (chunk: Buffer) => this.#read(chunk));
-    child.stdout.on("end", () => {
+    const output = pair?.ours ?? (child.stdout as Readable);
+    this.#running = { child, output, group, writer };
+    if (pair === undefined) output.on("data", (chunk: Buffer) => this.#read(chunk));
+    output.on("end", () => {
       this.#splitter.end();
       void this.#pipeBroke("closed its output");
     });
     child.stderr.on("data", (chunk: Buffer) => this.#readStderr(chunk));
     child.stderr.once("close", () => this.#giveStderr(true));
-    child.stdout.on("error", () => {});
+    output.on("error", () => {});
     child.stderr.on("error", () => {});
-    const pipesEnded = new Promise<void>((resolve) => child.once("close", () => resolve()));
+    // The child's own "close" tells of the pipes that Node made.
+    const outputClosed = new Promise<void>((resolve) => output.once("close", () => resolve()));
+    const pipesClosed = new Promise<void>((resolve) => child.once("close", () => resolve()));
+    const pipesEnded = Promise.all([outputClosed, pipesClosed]);
     child.once("exit", (code, signal) => void this.#exited(code, signal, pipesEnded));
   }
 
@@ -248,14 +264,27 @@ export class StdioLink implements Link {
   #read(chunk: Buffer): void {
     this.#samplesLeft = NOISE_SAMPLES_A_READ;
     this.#linesThisTurn += this.#splitter.push(chunk);
+    this.#shareTurn();
+  }
+
+  /** True where a part of it was kept, and must not be read into again. */
+  #readLent(chunk: Buffer): boolean {
+    this.#samplesLeft = NOISE_SAMPLES_A_READ;
+    this.#linesThisTurn += this.#splitter.pushLent(chunk);
+    const isKept = this.#splitter.keptLent;
+    this.#shareTurn();
+    return isKept;
+  }
+
+  #shareTurn(): void {
     const isFlooded = this.#noiseBytes >= NOISE_BYTES_A_GO;
     if (this.#linesThisTurn < LINES_A_TURN && !isFlooded) return;
     this.#linesThisTurn = 0;
     this.#noiseBytes = 0;
-    const stdout = this.#running?.child.stdout;
-    stdout?.pause();
-    if (isFlooded) setTimeout(() => stdout?.resume(), NOISE_PAUSE_MS);
-    else setImmediate(() => stdout?.resume());
+    const output = this.#running?.output;
+    output?.pause();
+    if (isFlooded) setTimeout(() => output?.resume(), NOISE_PAUSE_MS);
+    else setImmediate(() => output?.resume());
   }
 
   #line(line: Buffer): void {
@@ -326,13 +355,13 @@ export class StdioLink implements Link {
     await running.group.terminate(this.#limits.termGraceMs);
   }
 
-  async #exited(code: number | null, signal: NodeJS.Signals | null, pipesEnded: Promise<void>): Promise<void> {
+  async #exited(code: number | null, signal: NodeJS.Signals | null, pipesEnded: Promise<unknown>): Promise<void> {
     const running = this.#running;
     if (running === undefined) return;
     // While closing, the rest of the group still has its grace.
     if (this.#closing === undefined) void running.group.kill();
     await Promise.race([pipesEnded, sleep(DRAIN_MS, undefined, { ref: false })]);
-    running.child.stdout.destroy();
+    running.output.destroy();
     running.child.stderr.destroy();
     this.#splitter.abandon();
     if (this.#over) return;
@@ -358,10 +387,10 @@ export class StdioLink implements Link {
     if (running === undefined) return;
     running.writer.end();
     // Nobody reads any more, but a child that cannot write cannot end.
-    running.child.stdout.resume();
+    running.output.resume();
     await running.group.exits(this.#limits.stdinGraceMs);
     await running.group.terminate(this.#limits.termGraceMs);
-    running.child.stdout.destroy();
+    running.output.destroy();
     running.child.stderr.destroy();
     this.#splitter.abandon();
   }

@@ -1,32 +1,44 @@
 // Starts a server's process, and says in plain words what to do when it cannot be started.
 
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { statSync } from "node:fs";
+import type { Socket } from "node:net";
 import { isAbsolute, resolve } from "node:path";
+import type { Readable, Writable } from "node:stream";
 import type { StdioTarget } from "../../contracts/server-spec.js";
 import { Fault, type FaultReason } from "../../protocol/errors.js";
 
 const CORRECT_CWD = 'Create it, or correct "cwd".';
 
-/** Resolves when the program runs; rejects with a Fault `unavailable`. `onChild` gets the process at once. */
+/** A server's process; its stdout is null where it was given a socket. */
+export interface ServerProcess extends ChildProcess {
+  readonly stdin: Writable;
+  readonly stderr: Readable;
+}
+
+/**
+ * Resolves when the program runs; rejects with a Fault `unavailable`. `onChild` gets the process at once. Without a
+ * `stdout` it writes to a pipe of its own.
+ */
 export function spawnServer(
   target: StdioTarget,
   env: Record<string, string>,
-  onChild: (child: ChildProcessWithoutNullStreams) => void,
+  stdout: Socket | undefined,
+  onChild: (child: ServerProcess) => void,
 ): Promise<void> {
   return new Promise((done, failed) => {
-    let child: ChildProcessWithoutNullStreams;
+    let child: ServerProcess;
     try {
       child = spawn(target.command, target.args, {
         cwd: target.cwd,
         env,
         shell: false,
-        stdio: ["pipe", "pipe", "pipe"],
+        stdio: ["pipe", stdout ?? "pipe", "pipe"],
         // It gets its own session and group, so that all it starts can be signalled together. On Windows there are no
         // groups, and this would open a console window.
         detached: process.platform !== "win32",
         windowsHide: true,
-      });
+      }) as ServerProcess;
     } catch (error) {
       failed(explain(target, error as NodeJS.ErrnoException));
       return;
