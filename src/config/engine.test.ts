@@ -27,6 +27,8 @@ describe("engine in a config", () => {
       replicas: 3,
       prefix: "tw",
       monitor: undefined,
+      staleMs: 60_000,
+      failReady: false,
     });
     expect(warnings).toEqual([]);
   });

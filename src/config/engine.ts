@@ -2,7 +2,7 @@
 // reads a secret: where it is read, and when, is store/nats/'s.
 
 import type { EngineAuth, EngineSecret, EngineSettings } from "../contracts/settings.js";
-import { list, type OutOf, optional, required, strict, text as textForm, whole } from "./form.js";
+import { flag, list, type OutOf, optional, required, strict, text as textForm, whole } from "./form.js";
 import type { KeyPath } from "./mistakes.js";
 import { absolutePath } from "./paths.js";
 import { expandAt, type ResolveContext, text } from "./variables.js";
@@ -15,6 +15,10 @@ const DEFAULT_PREFIX = "tw";
 const MAX_PREFIX = 32;
 /** What JetStream keeps of one stream at most. */
 const MAX_REPLICAS = 5;
+
+/** A node that is started anew, an election and a person who looks take less; a token that leaked is not good for much longer. */
+const DEFAULT_STALE_MS = 60_000;
+const MAX_STALE_MS = 24 * 60 * 60_000;
 
 const filled = textForm({ min: 1 });
 
@@ -68,6 +72,14 @@ export const engineForm = strict(
       filled,
       "The monitoring address of a node, `http://HOST:8222`: the only place that says whether acknowledged means on disk.",
     ),
+    staleMs: optional(
+      whole({ min: 1, max: MAX_STALE_MS }),
+      `How long tokens hold while the engine is away, in milliseconds: one that was revoked is not known to be. Default: ${DEFAULT_STALE_MS}.`,
+    ),
+    failReady: optional(
+      flag(),
+      "`/readyz` is 503 while the engine is away. Default: false, because a balancer would take all gateways out at once.",
+    ),
   },
   "engine",
 );
@@ -118,7 +130,9 @@ export function resolveEngine(entry: EngineEntry | undefined, context: ResolveCo
   }
   const monitor = entry.monitor === undefined ? undefined : resolveMonitor(entry.monitor, [...at, "monitor"], context);
   if (key === undefined || report.failed) return undefined;
-  return { nodes: addresses.map(({ host, port }) => ({ host, port })), tls, auth, key, replicas, prefix, monitor };
+  const { staleMs = DEFAULT_STALE_MS, failReady = false } = entry;
+  const nodes = addresses.map(({ host, port }) => ({ host, port }));
+  return { nodes, tls, auth, key, replicas, prefix, monitor, staleMs, failReady };
 }
 
 /** The client of NATS would take a name and a password in an address for a port, so that they are found here. */

@@ -76,8 +76,8 @@ export type EngineAuth =
   /** What a `.creds` file holds: a JWT and the seed that proves it. */
   | { readonly by: "creds"; readonly creds: EngineSecret };
 
-/** The engine that several machines share: NATS with JetStream. */
-export interface EngineSettings {
+/** How the engine that several machines share is reached: NATS with JetStream. */
+export interface EngineAccess {
   /** At least one; the others of a cluster are found by themselves. */
   readonly nodes: readonly { readonly host: string; readonly port: number }[];
   /** Undefined where it is spoken to in clear. Its paths are those of PEM files. */
@@ -93,6 +93,14 @@ export interface EngineSettings {
   readonly prefix: string;
   /** The monitoring address of a node: the only place that says whether acknowledged means fsynced. */
   readonly monitor: string | undefined;
+}
+
+/** The engine, and what a gateway does without it. */
+export interface EngineSettings extends EngineAccess {
+  /** How long what is known of tokens holds while the engine is away. */
+  readonly staleMs: number;
+  /** `/readyz` is 503 while the engine is away. */
+  readonly failReady: boolean;
 }
 
 /** Where the operator's door is held open. */

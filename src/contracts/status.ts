@@ -19,6 +19,23 @@ export type ServerState =
   | "stopped"
   | "misconfigured";
 
+/** The engine that a gateway shares with others, as the operator is shown it. */
+export interface EngineSeen {
+  readonly state: "connecting" | "connected" | "away" | "refused" | "closed";
+  /** By which the others know this gateway; another with each start. */
+  readonly gateway: string;
+  readonly node: string | undefined;
+  readonly version: string | undefined;
+  readonly since: string;
+  readonly problem: string | undefined;
+  /** When it is dialled again; undefined while it is there. */
+  readonly nextTry: string | undefined;
+  /** It has been away for so long that tokens are not taken any more. */
+  readonly isStale: boolean;
+  /** Records that cannot be read, of a newer version for instance: they are left alone. */
+  readonly held: number;
+}
+
 /** What the cache did for one server. */
 export interface CacheStats {
   /** Calls that were answered from what was kept. */
@@ -156,6 +173,8 @@ export interface GatewayStatus {
   readonly mailboxes: MailboxesStatus | undefined;
   /** Calls that are kept while their servers are away; undefined where none are. */
   readonly outbox?: OutboxStatus | undefined;
+  /** What it shares with other gateways; undefined where it is alone. */
+  readonly engine?: EngineSeen | undefined;
   /** Those who make requests in other networks. */
   readonly executors: readonly ExecutorStatus[];
   /** Names and URIs that two servers claim, and what became of them; those of one cause are one line. */

@@ -9,7 +9,7 @@ import type { Service } from "../contracts/service.js";
 import type { SessionRecord } from "../contracts/session-record.js";
 import { EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/settings.js";
 import type { DurableMap } from "../contracts/store.js";
-import { CLOSING, DENIED, Fault, UNAUTHORIZED } from "../protocol/errors.js";
+import { CLOSING, DENIED, Fault, UNAUTHORIZED, UNAVAILABLE } from "../protocol/errors.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import { type Clock, systemClock } from "../runtime/clock.js";
 import { HeldBytes } from "../runtime/memory/held-bytes.js";
@@ -25,7 +25,14 @@ import { PAIR_PATH, type Pair, pairDoor } from "./http/pair-door.js";
 import { closeWithConnection } from "./http/queued-answers.js";
 import { type BodyReading, readPost } from "./http/read-post.js";
 import { SlowReaders } from "./http/slow-readers.js";
-import { ignoreUpgrade, offersWebSocket, RETRY_AFTER_S, STOPPING, UpgradeDoors } from "./http/upgrade-door.js";
+import {
+  ignoreUpgrade,
+  offersWebSocket,
+  RETRY_AFTER_S,
+  STOPPING,
+  TOKENS_STALE,
+  UpgradeDoors,
+} from "./http/upgrade-door.js";
 import { WaitingPosts } from "./http/waiting-posts.js";
 import { refuse, refuseMethod, sendJson } from "./http/write-reply.js";
 import { endSession, listen } from "./legacy/get.js";
@@ -65,6 +72,8 @@ export interface HttpEndpointOptions extends EndpointSettings {
   /** The gateway's count of the bytes that it holds. By default the endpoint has one of its own. */
   readonly held?: HeldBytes;
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
+  /** Undefined while what is known of tokens is current; else in how many milliseconds to ask again. */
+  readonly staleForMs?: (() => number | undefined) | undefined;
   /** Decides `/readyz`, beside draining. */
   readonly ready?: () => boolean;
   /** It keeps mailboxes and has no servers, nor ever will: whoever looks for tools here is shown the way. */
@@ -195,6 +204,7 @@ class Endpoint implements HttpEndpoint {
       hosts: this.#hosts,
       authenticate: (token) => options.authenticate?.(token, clock.wall()),
       everybody: options.noAuth === true ? LOCAL : undefined,
+      isStale: () => options.staleForMs?.() !== undefined,
       log: options.log,
     });
     this.#sweptAt = clock.now();
@@ -369,6 +379,12 @@ class Endpoint implements HttpEndpoint {
       return undefined;
     }
     if (this.#options.noAuth === true) return LOCAL;
+    const staleMs = this.#options.staleForMs?.();
+    if (staleMs !== undefined) {
+      this.#options.log?.({ kind: "refused", status: 503, path, why: TOKENS_STALE });
+      refuse(res, 503, UNAVAILABLE, TOKENS_STALE, ["Retry-After", String(Math.ceil(staleMs / 1000))]);
+      return undefined;
+    }
     const token = bearer(req.headers.authorization);
     if (token === undefined) {
       this.#unauthorized(res, path, "A token is needed.", undefined);

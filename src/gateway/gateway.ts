@@ -36,6 +36,7 @@ import { AGENT_WAIT_MS, PLAN_WAIT_MS, Readiness } from "./readiness.js";
 import { serveRun } from "./runs/run-socket.js";
 import { Runs, type SweepRun } from "./runs/runs.js";
 import { type Stages, wireStages } from "./stages.js";
+import { engineSeen, isThereForAgents } from "./state/engine-seen.js";
 import { KeptContexts } from "./state/kept-contexts.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import type { StoredPins } from "./state/stored-pins.js";
@@ -205,7 +206,7 @@ export class Gateway {
       noAuth: this.#noAuth,
       stages: this.#stages,
       log: this.log,
-      ready: () => this.#readiness.isReady(systemClock.now()),
+      ready: () => this.#readiness.isReady(systemClock.now()) && isThereForAgents(this.#state.engine),
     });
     if (this.#closing !== undefined) await endpoint.http.close({ drainMs: 0 });
     this.#refuseIfClosing();
@@ -458,6 +459,7 @@ export class Gateway {
       shares: sharing.status(),
       mailboxes: this.#stages.mailboxes.status(),
       outbox: this.outbox === undefined ? undefined : outboxStatus(this.outbox),
+      engine: engineSeen(this.#state.engine, systemClock),
       executors: executors.status(),
       conflicts: catalog.conflicts().map((text) => safeLine(this.config.servers, text)),
       notes: catalog.notes().map((text) => safeLine(this.config.servers, text)),
@@ -527,8 +529,9 @@ export class Gateway {
   /** Ends what is held open by tokens that have expired or were revoked. */
   #endHeld(): void {
     const nowMs = systemClock.wall();
-    const { tokens } = this.#state;
-    const ended = (principal: Principal) => !tokens.isCurrent(principal, nowMs);
+    const { tokens, engine } = this.#state;
+    const isStale = engine?.staleForMs() !== undefined;
+    const ended = (principal: Principal) => isStale || !tokens.isCurrent(principal, nowMs);
     this.#stdio.closePrincipals(ended);
     // Nobody was asked for one at the endpoint.
     if (this.#noAuth) return;

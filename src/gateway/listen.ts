@@ -45,6 +45,7 @@ export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
     sealer: state.sealer,
     records: state.sessions,
     ready,
+    staleForMs: state.engine && (() => state.engine?.staleForMs()),
     held,
     // Nobody can give it servers later: it has no file.
     isBroker: config.path === undefined && config.mailboxes && config.servers.length === 0,

@@ -263,6 +263,10 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     tasks: taskOwners,
     contexts: pipeline.contexts,
     changeContext: (principal, changes) => pipeline.changeContext(principal, changes),
+    back: () => {
+      for (const name of servers.names) lists.saveSoon(name);
+      pins.retry();
+    },
     lists: (server, snapshot) => {
       if (catalog.counts(server).tools > 0 || !catalog.restore(server, snapshot)) return;
       const tools = catalog.listedTools(server);

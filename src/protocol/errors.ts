@@ -181,6 +181,7 @@ export function toRpcError(error: unknown): RpcError {
 }
 
 /** Codes of refusals that are no reply of a server: by the table, for whoever answers before there is a call. */
+export const UNAVAILABLE = WIRE.unavailable;
 export const UNAUTHORIZED = WIRE.unauthorized;
 export const LIMIT = WIRE.limit;
 export const DENIED = WIRE.denied;

@@ -36,10 +36,13 @@ export class StoreError extends ExpectedError {
   override readonly name = "StoreError";
   override readonly kind = "failed";
   readonly code: StoreErrorCode;
+  /** Of `away`: in how long it is tried again, where that is known. */
+  readonly retryInMs: number | undefined;
 
-  constructor(code: StoreErrorCode, message: string, cause?: unknown) {
+  constructor(code: StoreErrorCode, message: string, cause?: unknown, retryInMs?: number) {
     super(message, cause === undefined ? undefined : { cause });
     this.code = code;
+    this.retryInMs = retryInMs;
   }
 }
 

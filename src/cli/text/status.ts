@@ -1,7 +1,7 @@
 // A gateway's status as a person reads it: the state of things in a table, and below it only what needs attention.
 
 import type { ExecutorStatus } from "../../contracts/executors.js";
-import type { CredentialStatus, GatewayStatus, ServerState, ServerStatus } from "../../contracts/status.js";
+import type { CredentialStatus, EngineSeen, GatewayStatus, ServerState, ServerStatus } from "../../contracts/status.js";
 import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
 import { sentence } from "../../runtime/expected-error.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
@@ -35,6 +35,7 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
   const isJoin = status.servers.length > 0 && status.servers.every(({ kind }) => kind === "mailbox");
   const builtIn = isBroker ? "none: a broker" : isJoin ? "none: toolway join" : "built-in demo";
   facts.push(["config", status.config.path === undefined ? builtIn : shortPath(io, status.config.path)]);
+  if (status.engine !== undefined) facts.push(["engine", engineLine(status.engine, style, nowMs)]);
   if (status.mailboxes !== undefined) facts.push(["mailboxes", mailboxesLine(status.mailboxes, nowMs)]);
   if (status.outbox !== undefined) facts.push(["outbox", outboxLine(status.outbox, nowMs)]);
   for (const { mailbox, broker, state, why } of status.shares) {
@@ -63,6 +64,22 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
   const remarks = remarksOf(status, running, style);
   if (remarks.length > 0) parts.push(hinted(io, remarks.join("\n")));
   return parts.join("\n\n");
+}
+
+function engineLine(
+  { state, node, version, since, problem, nextTry, isStale, held }: EngineSeen,
+  style: Style,
+  nowMs: number,
+) {
+  const lasts = duration(Math.max(0, nowMs - Date.parse(since)));
+  const where = node === undefined ? "" : ` ${state === "connected" ? "to" : "from"} ${node}`;
+  const told = state === "connected" ? style.green(state) : style.red(state);
+  const parts = [`${told}${where}${version === undefined ? "" : ` (nats-server ${version})`} for ${lasts}`];
+  if (problem !== undefined) parts.push(problem);
+  if (nextTry !== undefined) parts.push(`Next try in ${duration(Math.max(0, Date.parse(nextTry) - nowMs))}.`);
+  if (isStale) parts.push("Tokens are not taken until it is back.");
+  if (held > 0) parts.push(`${count(held, "record")} of a newer Toolway or another key left alone.`);
+  return parts.join("; ");
 }
 
 /** What an operator must not overlook is at the top; the rest is in the order of the config. */

@@ -2,6 +2,8 @@
 // is there. Nothing else of Toolway knows which engine it is.
 
 import type { Store } from "../store.js";
+import type { Partitions } from "./partitions.js";
+import type { Peers } from "./peers.js";
 
 export type EngineState =
   | "connecting"
@@ -31,7 +33,18 @@ export interface GatewayEngine {
   readonly self: string;
   /** Maps that all gateways read from memory and write by comparing: one key a write. */
   readonly shared: Store;
+  /** Who acts for what, where only one may. */
+  readonly partitions: Partitions;
+  /** The other gateways, by their `self`. */
+  readonly peers: Peers;
   status(): EngineStatus;
+  /**
+   * Undefined while what is in memory counts as current. Else the engine has been away for too long for what it says of tokens
+   * to be taken for granted, and this is in how many milliseconds to ask again.
+   */
+  staleForMs(): number | undefined;
+  /** Whether agents are to be sent elsewhere while it is away. */
+  readonly isNeededToBeReady: boolean;
   /** Tells each change of the status, until what it returns is called. */
   watch(listener: (status: EngineStatus) => void): () => void;
   close(): Promise<void>;

@@ -6,7 +6,7 @@ import { Server as TlsServer } from "node:https";
 import type { Duplex } from "node:stream";
 import type { WebSocketServer } from "ws";
 import type { Principal } from "../../contracts/caller.js";
-import { CLOSING, DENIED, LIMIT, UNAUTHORIZED } from "../../protocol/errors.js";
+import { CLOSING, DENIED, LIMIT, UNAUTHORIZED, UNAVAILABLE } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { SESSION_HEADER } from "../../sockets/protocol.js";
 import { SOCKET_OPTIONS, Socket } from "../../sockets/socket.js";
@@ -54,12 +54,18 @@ export interface Upgrade {
   readonly address: string;
 }
 
+/** Said with 503: which of them were revoked meanwhile is known elsewhere. */
+export const TOKENS_STALE =
+  "The gateway has been without the engine that keeps its tokens for too long to go by what it knew. Try again later.";
+
 export interface UpgradeDoorsOptions {
   readonly hosts: HostCheck;
   /** Whose token this is. Undefined for one that is nobody's. */
   readonly authenticate: (token: string) => Principal | undefined;
   /** Who everybody is where nobody is asked for a token. */
   readonly everybody: Principal | undefined;
+  /** What is known of tokens is too old to go by. */
+  readonly isStale?: () => boolean;
   readonly log?: ((event: EndpointEvent) => void) | undefined;
 }
 
@@ -194,6 +200,7 @@ export class UpgradeDoors {
     if (hasTokenInQuery(query)) {
       return refused(401, UNAUTHORIZED, "Tokens are not accepted in URLs, where logs would keep them.");
     }
+    if (everybody === undefined && this.#options.isStale?.() === true) return refused(503, UNAVAILABLE, TOKENS_STALE);
     const { door, name } = at;
     const token = bearer(headers.authorization);
     const principal = everybody ?? (token === undefined ? undefined : authenticate(token));

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../../../test/fixtures/nats.js";
-import type { EngineSettings } from "../../contracts/settings.js";
+import type { EngineAccess } from "../../contracts/settings.js";
 import { openEngine } from "../../store/nats/connection.js";
 import { adviceOf, examineEngine } from "./examine.js";
 import { makeEngineKey } from "./keys.js";
@@ -13,7 +13,7 @@ beforeAll(async () => {
   if (there) nats = await startNats();
 });
 
-function settings(more: Partial<EngineSettings> = {}): EngineSettings {
+function settings(more: Partial<EngineAccess> = {}): EngineAccess {
   return {
     nodes: [{ host: "127.0.0.1", port: nats.nodes[0]?.port ?? 0 }],
     tls: undefined,
@@ -26,7 +26,7 @@ function settings(more: Partial<EngineSettings> = {}): EngineSettings {
   };
 }
 
-const examine = (of: EngineSettings, environment: NodeJS.ProcessEnv = env) =>
+const examine = (of: EngineAccess, environment: NodeJS.ProcessEnv = env) =>
   examineEngine(of, { env: environment, signal: new AbortController().signal, trialMs: 300 });
 
 describe("an engine that is examined", () => {

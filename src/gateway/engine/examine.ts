@@ -4,7 +4,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
-import type { EngineSettings } from "../../contracts/settings.js";
+import type { EngineAccess } from "../../contracts/settings.js";
 import { type Engine, engineAddress, openEngine } from "../../store/nats/connection.js";
 import { type EngineFacts, type EnginePromise, enginePromises } from "../../store/nats/versions.js";
 import { engineKeys } from "./keyring.js";
@@ -61,7 +61,7 @@ export interface ExamineOptions {
 }
 
 /** Never throws for what is wrong with the engine: that is in the report. */
-export async function examineEngine(settings: EngineSettings, options: ExamineOptions): Promise<EngineReport> {
+export async function examineEngine(settings: EngineAccess, options: ExamineOptions): Promise<EngineReport> {
   const problems = keyProblems(settings, options.env);
   const base: EngineReport = {
     ok: false,
@@ -91,7 +91,7 @@ export async function examineEngine(settings: EngineSettings, options: ExamineOp
   }
 }
 
-function keyProblems({ key }: EngineSettings, env: NodeJS.ProcessEnv): string[] {
+function keyProblems({ key }: EngineAccess, env: NodeJS.ProcessEnv): string[] {
   try {
     engineKeys(key, env);
     return [];

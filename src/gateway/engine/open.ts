@@ -4,14 +4,23 @@
 import { randomBytes } from "node:crypto";
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import type { EngineSettings } from "../../contracts/settings.js";
+import { systemClock } from "../../runtime/clock.js";
 import { createTextVault } from "../../runtime/seal.js";
+import { resultWithin } from "../../runtime/wait.js";
 import { openEngine } from "../../store/nats/connection.js";
+import { openPeers } from "../../store/nats/peers.js";
 import { type NatsStores, openNatsStores } from "../../store/nats/store.js";
+import { openPartitions } from "../../store/ownership/partitions.js";
 import { engineKeys, openSealingKey } from "./keyring.js";
 import type { EngineKey, WrappedKey } from "./keys.js";
+import { retryWhenStale } from "./staleness.js";
 
 /** Tells gateways apart, and each start of one: a name that is drawn twice would be two owners of one lease. */
 const SELF_BYTES = 9;
+
+/** To hand everything over, or for writes to end: a gateway that stops must not wait for an engine that does not answer. */
+const RELEASE_MS = 20_000;
+const AWAY_CLOSE_MS = 1_000;
 
 /** Throws what says what is wrong with the engine, its secrets or its key; nothing stays open then. */
 export async function openGatewayEngine(
@@ -26,15 +35,27 @@ export async function openGatewayEngine(
     const { prefix, replicas } = settings;
     const stores = await openNatsStores({ engine: connection, prefix, replicas, warn });
     const key = await sealingKey(stores, keys);
-    const shared = await stores.shared(createTextVault(key));
+    const vault = createTextVault(key);
+    const shared = await stores.shared(vault);
+    const open = (partition: number) => stores.partition(partition, vault);
+    const partitions = await openPartitions({ shared, open, self, clock: systemClock, warn });
+    const peers = await openPeers({ engine: connection, prefix, self, key });
     const engine: GatewayEngine = {
       self,
       shared,
+      partitions,
+      peers,
       status: () => connection.status,
+      staleForMs: () => retryWhenStale(connection.status, settings.staleMs, systemClock.now()),
+      isNeededToBeReady: settings.failReady,
       watch: (listener) => connection.watch(listener),
       async close() {
         try {
-          await shared.close();
+          // Without it nothing can be handed over, and what is under way ends by itself.
+          const isThere = connection.status.state === "connected";
+          await resultWithin(partitions.release(), isThere ? RELEASE_MS : AWAY_CLOSE_MS);
+          await peers.close();
+          await resultWithin(shared.close(), isThere ? RELEASE_MS : AWAY_CLOSE_MS);
         } finally {
           await connection.close();
         }

@@ -17,6 +17,8 @@ export interface Followers {
   changeContext(principal: string, changes: ContextChanges): void;
   /** A server whose lists nobody here has read. */
   lists(server: string, snapshot: JsonObject): void;
+  /** The engine is back: what could not be written meanwhile is to be tried again. */
+  back(): void;
 }
 
 /** Nothing where the gateway is alone: it hears of its own writes where it makes them. */
@@ -27,6 +29,11 @@ export function followOthers(state: GatewayState, followers: Followers): void {
   state.tasks.watch((key, record) => tasks.told(key, record));
   state.known.watch((server, snapshot) => {
     if (snapshot !== undefined) followers.lists(server, snapshot);
+  });
+  let isAway = false;
+  state.engine.watch(({ state: now }) => {
+    if (now === "connected" && isAway) followers.back();
+    isAway = now !== "connected";
   });
   state.contexts.watch((principal, kept = {}) => {
     const changes = contextDifference(contexts.of(principal) ?? new Map(), kept);

@@ -412,6 +412,11 @@ export class StoredPins {
     }
   }
 
+  /** Tries again what could not be written: at most one record for each pin. */
+  retry(): void {
+    for (const [key, record] of [...this.#unsaved]) this.#write(key, record);
+  }
+
   #writeSome(): void {
     if (this.#isWriting) return;
     const rest = this.#waiting.splice(RECORDS_A_TURN);

@@ -31,8 +31,8 @@ export type PublishOutcome =
   | { readonly kind: "silent" }
   /** The engine has nobody to store it, for now: it was not. */
   | { readonly kind: "nobody" }
-  /** It did not leave. */
-  | { readonly kind: "unsent" };
+  /** It did not leave. `retryInMs`: when somebody is dialled again, where that is known. */
+  | { readonly kind: "unsent"; readonly retryInMs?: number | undefined };
 
 /** Undefined where nobody answered. */
 export type LastMessage = { readonly message: StreamMessage | undefined } | undefined;

@@ -218,10 +218,11 @@ export class CommitWriter {
         if (found !== undefined) return found;
       }
       if (tried.kind === "unsent" && !mayBeStored) {
-        return {
-          kind: "failed",
-          error: new StoreError("away", `There is no connection to ${where}; nothing was written.`),
-        };
+        const { retryInMs } = tried;
+        const next =
+          retryInMs === undefined ? "" : ` The next try to reach it is in ${(retryInMs / 1000).toFixed(1)} s.`;
+        const text = `There is no connection to ${where}; nothing was written.${next}`;
+        return { kind: "failed", error: new StoreError("away", text, undefined, retryInMs) };
       }
       const left = deadline - pace.now();
       if (left <= 0) {

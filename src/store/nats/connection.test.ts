@@ -7,12 +7,12 @@ import { makeCertificate } from "../../../test/fixtures/certificates.js";
 import { temporaryFolder } from "../../../test/fixtures/folders.js";
 import { type Nats, type NatsAuth, NO_NATS, natsPrograms, startNats } from "../../../test/fixtures/nats.js";
 import { until } from "../../../test/fixtures/wait.js";
-import type { EngineAuth, EngineSettings } from "../../contracts/settings.js";
+import type { EngineAccess, EngineAuth } from "../../contracts/settings.js";
 import { type Engine, openEngine } from "./connection.js";
 
 const there = natsPrograms.length > 0;
 
-function settingsFor(nats: { readonly nodes: readonly { port: number }[] }, more: Partial<EngineSettings> = {}) {
+function settingsFor(nats: { readonly nodes: readonly { port: number }[] }, more: Partial<EngineAccess> = {}) {
   return {
     nodes: nats.nodes.map(({ port }) => ({ host: "127.0.0.1", port })),
     tls: undefined,
@@ -22,7 +22,7 @@ function settingsFor(nats: { readonly nodes: readonly { port: number }[] }, more
     prefix: "tw",
     monitor: undefined,
     ...more,
-  } as const satisfies EngineSettings;
+  } as const satisfies EngineAccess;
 }
 
 async function roundTrip(engine: Engine): Promise<string> {

@@ -4,7 +4,7 @@
 import { checkServerIdentity } from "node:tls";
 import { type ConnectionOptions, connect, errors, type NatsConnection, type Status } from "@nats-io/transport-node";
 import type { EngineStatus } from "../../contracts/engine/engine.js";
-import type { EngineSettings } from "../../contracts/settings.js";
+import type { EngineAccess } from "../../contracts/settings.js";
 import { type Clock, systemClock } from "../../runtime/clock.js";
 import { pause } from "../../runtime/wait.js";
 import { authenticatorOf } from "./auth.js";
@@ -42,7 +42,7 @@ export interface EngineOptions {
 }
 
 export interface Engine extends AsyncDisposable {
-  readonly settings: EngineSettings;
+  readonly settings: EngineAccess;
   /** For subscriptions and for reads of small things. What writes goes through `ask`. */
   readonly connection: NatsConnection;
   readonly status: EngineStatus;
@@ -59,7 +59,7 @@ export interface Engine extends AsyncDisposable {
 }
 
 /** Connected when it resolves. Throws an EngineError where it is refused, or nobody answers for too long. */
-export async function openEngine(settings: EngineSettings, options: EngineOptions): Promise<Engine> {
+export async function openEngine(settings: EngineAccess, options: EngineOptions): Promise<Engine> {
   const clock = options.clock ?? systemClock;
   const link = new EngineLink(clock.now(), Math.random);
   const told: { problem: string | undefined } = { problem: undefined };
@@ -75,7 +75,7 @@ export async function openEngine(settings: EngineSettings, options: EngineOption
 }
 
 /** Where the engine is, for sentences. No secret is ever in it. */
-export function engineAddress({ nodes, tls }: Pick<EngineSettings, "nodes" | "tls">): string {
+export function engineAddress({ nodes, tls }: Pick<EngineAccess, "nodes" | "tls">): string {
   const scheme = tls === undefined ? "nats" : "tls";
   return nodes.map(({ host, port }) => `${scheme}://${hostPort(host, port)}`).join(", ");
 }
@@ -85,7 +85,7 @@ function hostPort(host: string, port: number): string {
 }
 
 function clientOptions(
-  settings: EngineSettings,
+  settings: EngineAccess,
   { env, name, pingMs = PING_MS }: EngineOptions,
   link: EngineLink,
   onProblem: (problem: string) => void,
@@ -110,7 +110,7 @@ function clientOptions(
   };
 }
 
-function tlsOptions({ nodes }: EngineSettings, { ca, cert, key }: NonNullable<EngineSettings["tls"]>) {
+function tlsOptions({ nodes }: EngineAccess, { ca, cert, key }: NonNullable<EngineAccess["tls"]>) {
   return {
     ...(ca === undefined ? {} : { caFile: ca }),
     ...(cert === undefined ? {} : { certFile: cert }),
@@ -125,7 +125,7 @@ function tlsOptions({ nodes }: EngineSettings, { ca, cert, key }: NonNullable<En
 }
 
 async function firstConnection(
-  settings: EngineSettings,
+  settings: EngineAccess,
   client: ConnectionOptions,
   link: EngineLink,
   clock: Clock,
@@ -157,7 +157,7 @@ async function firstConnection(
 }
 
 /** Undefined for what may pass by itself: nobody listens yet, a name is not known yet, a node goes down. */
-function refusalOf(error: unknown, settings: EngineSettings): EngineError | undefined {
+function refusalOf(error: unknown, settings: EngineAccess): EngineError | undefined {
   const where = engineAddress(settings);
   if (error instanceof EngineError) return error;
   if (isAuthError(error)) {
@@ -202,7 +202,7 @@ function messageOf(error: unknown): string {
 }
 
 class OpenEngine implements Engine {
-  readonly settings: EngineSettings;
+  readonly settings: EngineAccess;
   readonly connection: NatsConnection;
   readonly #link: EngineLink;
   readonly #clock: Clock;
@@ -215,7 +215,7 @@ class OpenEngine implements Engine {
   #isClosing = false;
 
   constructor(
-    settings: EngineSettings,
+    settings: EngineAccess,
     connection: NatsConnection,
     link: EngineLink,
     clock: Clock,

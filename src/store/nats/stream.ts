@@ -13,6 +13,7 @@ import type {
   TryPace,
 } from "../commits/stream.js";
 import { StoreError } from "../store-error.js";
+import { EngineError } from "./engine-error.js";
 
 /** Requests that are on their way when a connection breaks are not rejected by the client: they wait this out. */
 const TRY_MS = 2_000;
@@ -81,7 +82,8 @@ export class JetStreamStream implements CommitStream {
       // An id that is remembered without a place is no proof that anything is stored.
       return ack.seq > 0 ? { kind: "stored", sequence: ack.seq } : { kind: "silent" };
     } catch (error) {
-      return isSent ? outcomeOf(error as ApiError) : { kind: "unsent" };
+      if (isSent) return outcomeOf(error as ApiError);
+      return { kind: "unsent", retryInMs: error instanceof EngineError ? error.retryInMs : undefined };
     }
   }
 

@@ -1,0 +1,27 @@
+// The engine as `toolway status` shows it.
+
+import type { GatewayEngine } from "../../contracts/engine/engine.js";
+import type { EngineSeen } from "../../contracts/status.js";
+import type { Clock } from "../../runtime/clock.js";
+
+export function engineSeen(engine: GatewayEngine | undefined, clock: Clock): EngineSeen | undefined {
+  if (engine === undefined) return undefined;
+  const { state, node, version, sinceMs, nextTryMs, problem } = engine.status();
+  const iso = (ms: number) => new Date(clock.wall() + ms - clock.now()).toISOString();
+  return {
+    state,
+    gateway: engine.self,
+    node,
+    version,
+    since: iso(sinceMs),
+    problem,
+    nextTry: nextTryMs === undefined ? undefined : iso(nextTryMs),
+    isStale: engine.staleForMs() !== undefined,
+    held: engine.shared.stats().held ?? 0,
+  };
+}
+
+/** Whether agents may be sent to a gateway: without its engine too, unless the config says otherwise. */
+export function isThereForAgents(engine: GatewayEngine | undefined): boolean {
+  return engine?.isNeededToBeReady !== true || engine.status().state === "connected";
+}

@@ -1,0 +1,78 @@
+// A gateway whose engine goes away and comes back: what it goes on with, what it refuses, and how it catches up.
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { begin, type EngineGateway, post, startOnEngine } from "../fixtures/engine-gateways.js";
+import { entry } from "../fixtures/gateways.js";
+import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
+import { until } from "../fixtures/wait.js";
+
+const title = natsPrograms.length === 0 ? `a gateway without its engine, ${NO_NATS}` : "a gateway without its engine";
+
+describe.skipIf(natsPrograms.length === 0)(title, () => {
+  let nats: Nats;
+  /** One whose tokens hold for longer than the test, and one that is stale at once and not ready then. */
+  let lasting: EngineGateway;
+  let strict: EngineGateway;
+  const readyz = async ({ url }: EngineGateway) => (await fetch(url.replace(/\/mcp$/, "/readyz"))).status;
+
+  beforeAll(async () => {
+    nats = await startNats();
+    const config = { mcpServers: { fidelity: entry("fidelity") } };
+    lasting = await startOnEngine(nats, config, { staleMs: 600_000 });
+    strict = await startOnEngine(nats, config, { staleMs: 1, failReady: true });
+    for (const { gateway } of [lasting, strict]) await gateway.servers.get("fidelity")?.firstTry;
+  });
+  afterAll(async () => {
+    await Promise.all([lasting, strict].map((one) => one?.gateway.close({ drainMs: 0 })));
+  });
+
+  it("serves what needs no write, refuses what does with the time of the next try, and catches up by itself [engine-away]", async () => {
+    const { token } = lasting.gateway;
+    const session = await begin(lasting, token);
+    const status = (one: EngineGateway) => post(one, token, { id: 1, method: "tools/list" }, session);
+    await until("the first to be ready", async () => (await readyz(strict)) === 200);
+    const other = await lasting.gateway.state.tokens.create({ id: "other", role: "default" }, Date.now());
+    await until(
+      "its token at the other",
+      async () => (await post(strict, other, { id: 1, method: "ping" })).status !== 401,
+    );
+    await nats.nodes[0]?.kill();
+    await until("both to know it", () =>
+      [lasting, strict].every((one) => one.gateway.status().engine?.state === "away"),
+    );
+
+    expect((await status(lasting)).status).toBe(200);
+    expect(await begin(lasting, token)).toHaveProperty("mcp-session-id");
+    expect(await readyz(lasting)).toBe(200);
+    const { engine } = lasting.gateway.status();
+    expect(engine).toMatchObject({ state: "away", isStale: false });
+    expect(engine?.problem).toContain("was lost");
+    const refused = { message: expect.stringMatching(/nothing was written\. The next try to reach it is in \d/) };
+    const { tokens } = lasting.gateway.state;
+    await expect(tokens.create({ id: "late", role: "default" }, Date.now())).rejects.toMatchObject(refused);
+    await expect(lasting.gateway.runs.begin({ as: "late", role: "default", client: "t" })).rejects.toMatchObject(
+      refused,
+    );
+    expect(lasting.gateway.runs.size).toBe(0);
+    // A revocation that cannot be told to the others is told to whoever asks for it, and holds here at once.
+    await expect(tokens.revoke("other")).rejects.toMatchObject(refused);
+    expect((await post(lasting, other, { id: 1, method: "ping" })).status).toBe(401);
+
+    const stale = await status(strict);
+    expect(stale.status).toBe(503);
+    expect(Number(stale.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await readyz(strict)).toBe(503);
+    expect(strict.gateway.status().engine?.isStale).toBe(true);
+
+    nats.nodes[0]?.start();
+    await until("both to be back", () =>
+      [lasting, strict].every((one) => one.gateway.status().engine?.state === "connected"),
+    );
+    await until("the other to serve", async () => (await status(strict)).status === 200);
+    expect(await readyz(strict)).toBe(200);
+    await until("a write", () => tokens.create({ id: "late", role: "default" }, Date.now()));
+    await until("it at the other", () => strict.gateway.state.tokens.has("late"));
+    await tokens.revoke("other");
+    await until("the end of the token at the other", () => !strict.gateway.state.tokens.has("other"));
+  });
+});
