@@ -47,6 +47,30 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     }
   });
 
+  it("have streams both ways that come whole, and end with an error when a gateway is gone [peers-answer]", async () => {
+    b.accept("pipe", (stream) => {
+      stream.on("error", () => {});
+      stream.pipe(stream);
+    });
+    const sent = randomBytes(3_000_000);
+    const stream = await a.connect("b", "pipe");
+    stream.end(sent);
+    const parts: Buffer[] = [];
+    for await (const part of stream) parts.push(part as Buffer);
+    expect(Buffer.compare(Buffer.concat(parts), sent)).toBe(0);
+    const short = await peers("short");
+    short.accept("pipe", (one) => one.on("error", () => {}));
+    const cut = await a.connect("short", "pipe");
+    let error: unknown;
+    cut.on("error", (one) => {
+      error = one;
+    });
+    await short.close();
+    await until("the end of the stream", () => error !== undefined);
+    expect(error).toMatchObject({ code: "late" });
+    await expect(a.connect("nobody", "pipe")).rejects.toMatchObject({ code: "away" });
+  });
+
   it("are told at once where nobody of that name is there, or nobody knows what is asked [peers-answer]", async () => {
     const body = Buffer.from("x");
     await expect(a.ask("nobody", "echo", body, { timeoutMs: 600_000 })).rejects.toMatchObject({ code: "away" });

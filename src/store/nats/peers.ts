@@ -5,9 +5,11 @@
 //   version 1 | nonce 12 | ciphertext | tag 16      of   head as JSON, "\n", the piece's bytes
 
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
+import type { Duplex } from "node:stream";
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
 import { type PeerAsk, PeerError, type Peers } from "../../contracts/engine/peers.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
+import { PeerStreams, type StreamHead } from "./peer-streams.js";
 
 /** Of a body. Engines refuse messages over 1 MiB by default, and a long one holds up all behind it. */
 const PIECE_BYTES = 256 * KIB;
@@ -57,6 +59,8 @@ interface Head {
   readonly error?: string;
   /** Of an answer: nobody here knows the kind, or too much is under way. It was not begun. */
   readonly notBegun?: true;
+  /** It is of a stream. */
+  readonly of?: StreamHead;
 }
 
 interface HeldBody {
@@ -85,10 +89,16 @@ class NatsPeers implements Peers {
   #heldBytes = 0;
   #asked = 0;
   #answering = 0;
+  readonly #streams: PeerStreams;
   #isClosed = false;
 
   constructor(options: PeersOptions) {
     this.#options = options;
+    this.#streams = new PeerStreams({
+      send: (peer, of, body) => this.#send(peer, of, body),
+      ask: (peer, of, body, timeoutMs) => this.#askStream(peer, of, body, timeoutMs),
+      newId,
+    });
     this.#key = createHmac("sha256", options.key).update("peers").digest();
     this.#subscription = options.engine.connection.subscribe(this.#subjectOf(options.self), {
       callback: (error, message) => {
@@ -124,7 +134,16 @@ class NatsPeers implements Peers {
     };
   }
 
+  connect(peer: string, kind: string): Promise<Duplex> {
+    return this.#streams.connect(peer, kind);
+  }
+
+  accept(kind: string, taken: (stream: Duplex, from: string) => void): () => void {
+    return this.#streams.accept(kind, taken);
+  }
+
   async close(): Promise<void> {
+    this.#streams.close();
     this.#isClosed = true;
     this.#subscription.unsubscribe();
     for (const held of [this.#coming, this.#going]) for (const id of [...held.keys()]) this.#letGo(held, id);
@@ -134,8 +153,23 @@ class NatsPeers implements Peers {
     return `${this.#options.prefix}.peer.${peer}`;
   }
 
+  #send(peer: string, of: StreamHead, body: Uint8Array): boolean {
+    const { connection, status } = this.#options.engine;
+    if (this.#isClosed || status.state !== "connected") return false;
+    const head = { from: this.#options.self, id: of.id, piece: 0, pieces: 1, of };
+    connection.publish(this.#subjectOf(peer), this.#seal(head, body, peer));
+    return true;
+  }
+
+  async #askStream(peer: string, of: StreamHead, body: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
+    const head = { from: this.#options.self, id: of.id, piece: 0, pieces: 1, of };
+    const [told, answer] = await this.#request(peer, head, body, timeoutMs, false);
+    if (told.error !== undefined) throw new PeerError("away", told.error);
+    return answer;
+  }
+
   async #askAll(peer: string, kind: string, body: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
-    const id = randomBytes(12).toString("base64url");
+    const id = newId();
     const from = this.#options.self;
     const pieces = Math.max(1, Math.ceil(body.length / PIECE_BYTES));
     for (let piece = 0; piece < pieces - 1; piece++) {
@@ -195,8 +229,13 @@ class NatsPeers implements Peers {
   async #onMessage(message: Msg): Promise<void> {
     const opened = this.#open(message.data, this.#options.self);
     // Whoever has no key of ours is not answered.
-    if (opened === undefined || message.reply === undefined || this.#isClosed) return;
+    if (opened === undefined || this.#isClosed) return;
     const [head, body] = opened;
+    if (head.of !== undefined) {
+      this.#onStream(message, head.from, head.of, body);
+      return;
+    }
+    if (message.reply === undefined) return;
     const { from, id, piece, pieces } = head;
     const reply = (told: Partial<Head>, bytes: Uint8Array = NOTHING) => {
       const answer = { from: this.#options.self, id, piece: 0, pieces: 1, ...told };
@@ -235,6 +274,16 @@ class NatsPeers implements Peers {
       reply({ error: error instanceof Error ? error.message : String(error) });
     } finally {
       this.#answering--;
+    }
+  }
+
+  #onStream(message: Msg, from: string, of: StreamHead, body: Uint8Array): void {
+    const head = { from: this.#options.self, id: of.id, piece: 0, pieces: 1 };
+    try {
+      const answer = this.#streams.onMessage(from, of, body);
+      if (message.reply !== undefined && answer !== undefined) message.respond(this.#seal(head, answer, from));
+    } catch (error) {
+      message.respond(this.#seal({ ...head, error: (error as Error).message }, NOTHING, from));
     }
   }
 
@@ -312,6 +361,10 @@ class NatsPeers implements Peers {
 }
 
 const NOTHING = new Uint8Array(0);
+
+function newId(): string {
+  return randomBytes(12).toString("base64url");
+}
 
 function pieceOf(body: Uint8Array, piece: number): Uint8Array {
   return body.subarray(piece * PIECE_BYTES, (piece + 1) * PIECE_BYTES);

@@ -1,0 +1,156 @@
+import type { Duplex } from "node:stream";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { randomOf } from "../../../test/fixtures/store/virtual-stream.js";
+import { PeerStreams, type StreamHead } from "./peer-streams.js";
+
+/** Two gateways, and what is on its way between them: in order, and lost where the test says so. */
+class Network {
+  readonly ends = new Map<string, PeerStreams>();
+  lose: (head: StreamHead) => boolean = () => false;
+  #next = 0;
+
+  constructor(names: readonly string[]) {
+    for (const name of names) {
+      this.ends.set(
+        name,
+        new PeerStreams({
+          send: (peer, head, body) => {
+            const isLost = this.lose(head);
+            queueMicrotask(() => !isLost && this.ends.get(peer)?.onMessage(name, head, Buffer.from(body)));
+            return true;
+          },
+          ask: async (peer, head, body) => {
+            await Promise.resolve();
+            const end = this.ends.get(peer);
+            if (end === undefined) throw new Error("away");
+            return end.onMessage(name, head, Buffer.from(body)) ?? new Uint8Array(0);
+          },
+          newId: () => `s${this.#next++}`,
+        }),
+      );
+    }
+  }
+
+  of(name: string): PeerStreams {
+    return this.ends.get(name) as PeerStreams;
+  }
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+function outcome(stream: Duplex): { text: () => string; error: () => Error | undefined; isAll: () => boolean } {
+  const parts: Buffer[] = [];
+  let error: Error | undefined;
+  let isAll = false;
+  stream.on("data", (part: Buffer) => parts.push(part));
+  stream.on("end", () => {
+    isAll = true;
+  });
+  stream.on("error", (one) => {
+    error = one;
+  });
+  return { text: () => Buffer.concat(parts).toString(), error: () => error, isAll: () => isAll };
+}
+
+beforeEach(() => vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
+afterEach(() => vi.useRealTimers());
+
+describe("a stream between gateways", () => {
+  it("comes whole, both ways, and nothing of it is left [peers-answer]", async () => {
+    const net = new Network(["a", "b"]);
+    net.of("b").accept("echo", (stream) => stream.pipe(stream));
+    const stream = await net.of("a").connect("b", "echo");
+    const got = outcome(stream);
+    const text = "piece by piece ".repeat(50_000);
+    stream.end(text);
+    while (!got.isAll()) await turn();
+    expect([got.text() === text, got.error()]).toEqual([true, undefined]);
+    await turn();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("holds a window of what nobody reads, and goes on when somebody does [bounded]", async () => {
+    const net = new Network(["a", "b"]);
+    let taken: Duplex | undefined;
+    net.of("b").accept("slow", (stream) => {
+      taken = stream;
+    });
+    const stream = await net.of("a").connect("b", "slow");
+    let written = 0;
+    while (stream.write(Buffer.alloc(8192)) && written++ < 1_000) await turn();
+    for (let n = 0; n < 20; n++) await turn();
+    expect(taken?.readableLength).toBeLessThanOrEqual(64 * 1024 + 32 * 1024);
+    expect(stream.writableLength).toBeGreaterThan(0);
+    taken?.resume();
+    while (stream.writableLength > 0) await turn();
+  });
+
+  it("is refused where nobody takes it, and ends with its gateway", async () => {
+    const net = new Network(["a", "b"]);
+    await expect(net.of("a").connect("b", "unheard")).rejects.toThrow('takes no streams of "unheard"');
+    await expect(net.of("a").connect("c", "echo")).rejects.toThrow("away");
+    net.of("b").accept("echo", (stream) => stream.pipe(stream));
+    const got = outcome(await net.of("a").connect("b", "echo"));
+    // Killed: nobody says goodbye.
+    net.ends.delete("b");
+    vi.advanceTimersByTime(4_000);
+    await turn();
+    expect(got.error()).toMatchObject({ code: "late" });
+  });
+
+  it("is not broken by the end of the other end's part in it, however slowly the rest is read", async () => {
+    const net = new Network(["a", "b"]);
+    let taken: Duplex | undefined;
+    net.of("b").accept("last", (stream) => {
+      taken = stream;
+      stream.end();
+    });
+    const stream = await net.of("a").connect("b", "last");
+    const got = outcome(stream);
+    stream.end("the last words");
+    while (!got.isAll()) await turn();
+    for (let n = 0; n < 3; n++) {
+      vi.advanceTimersByTime(4_000);
+      await turn();
+    }
+    const read = outcome(taken as Duplex);
+    while (!read.isAll()) await turn();
+    expect([read.text(), read.error(), got.error()]).toEqual(["the last words", undefined, undefined]);
+  });
+
+  it("has no hole, whatever is lost: all of it came, or both ends are told [peers-answer]", async () => {
+    for (let seed = 1; seed <= 150; seed++) {
+      const random = randomOf(seed);
+      const net = new Network(["a", "b"]);
+      let left = Math.floor(random() * 30);
+      let isLost = false;
+      net.lose = () => {
+        if (isLost || left-- > 0) return false;
+        isLost = true;
+        return true;
+      };
+      let there: ReturnType<typeof outcome> | undefined;
+      net.of("b").accept("echo", (stream) => {
+        there = outcome(stream);
+        stream.pipe(stream);
+      });
+      const stream = await net.of("a").connect("b", "echo");
+      const here = outcome(stream);
+      const text = "0123456789".repeat(Math.floor(random() * 20_000) + 1);
+      stream.end(text);
+      for (let n = 0; n < 400 && !here.isAll() && here.error() === undefined; n++) {
+        await turn();
+        if (n % 20 === 19) vi.advanceTimersByTime(4_000);
+      }
+      const isWhole = here.isAll() && here.text() === text && here.error() === undefined;
+      expect(text.startsWith(here.text()), `seed ${seed}`).toBe(true);
+      expect(isWhole || here.error() !== undefined, `seed ${seed}`).toBe(true);
+      if (!isWhole) {
+        vi.advanceTimersByTime(4_000);
+        await turn();
+        expect(there?.isAll() || there?.error() !== undefined, `seed ${seed}`).toBe(true);
+      }
+      for (const name of ["a", "b"]) net.of(name).close();
+    }
+  });
+});
