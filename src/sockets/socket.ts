@@ -102,6 +102,7 @@ export class Socket {
   #gathers: boolean = false;
   /** Characters that wait for the end of this turn; undefined where none do. */
   #gathered: number | undefined;
+  #isCorked: boolean = false;
   readonly #mask: FrameMask;
   /** Small frames of this turn, one after the other, a byte a character: they are not with the connection yet. */
   #frames = "";
@@ -190,6 +191,7 @@ export class Socket {
     if (this.#gathers && typeof frame === "string" && this.#isOwn(frame)) {
       this.#frames += headOf(frame.length, this.#mask) + frame;
     } else {
+      if (this.#gathers) this.#cork();
       this.#writeFrames();
       if (frame.length > MAX_FRAME_BYTES) this.#sendInFrames(typeof frame === "string" ? Buffer.from(frame) : frame);
       else this.#ws.send(frame, TEXT, this.#written);
@@ -231,15 +233,26 @@ export class Socket {
   #hold(length: number): void {
     if (this.#gathered === undefined) {
       this.#gathered = 0;
-      this.#wire.cork();
       setImmediate(this.#release);
     } else if (this.#gathered >= MAX_GATHERED_BYTES) {
       this.#gathered = 0;
-      this.#writeFrames();
-      this.#wire.uncork();
-      this.#wire.cork();
+      this.#write();
     }
     this.#gathered += length;
+  }
+
+  /** What the library writes is several pieces, which leave together. */
+  #cork(): void {
+    if (this.#isCorked) return;
+    this.#isCorked = true;
+    this.#wire.cork();
+  }
+
+  #write(): void {
+    this.#writeFrames();
+    if (!this.#isCorked) return;
+    this.#isCorked = false;
+    this.#wire.uncork();
   }
 
   /** It is put together here: the library would make two buffers of it, and the connection a list of all of them. */
@@ -259,8 +272,7 @@ export class Socket {
   /** One function for all turns. */
   readonly #release = (): void => {
     this.#gathered = undefined;
-    this.#writeFrames();
-    this.#wire.uncork();
+    this.#write();
   };
 
   /** It is one message all the same: nothing but pings is sent between its frames. */

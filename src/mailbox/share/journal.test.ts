@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { TestClock } from "../../../test/fixtures/test-clock.js";
 import type { Store } from "../../contracts/store.js";
 import { openStore } from "../../store/local/store.js";
@@ -40,7 +40,31 @@ describe("a sharer's journal", () => {
     expect(second.id).toBe(first.id);
     expect(second.get("one")).toEqual({ state: "started", digest: "digest", endMs: 5_000, what: "add" });
     expect(second.get("two")).toMatchObject({ state: "finished", reply: '{"message":{}}' });
-    expect(second.used).toEqual({ entries: 2, bytes: 14 });
+    expect(second.used).toEqual({ entries: 2, bytes: 0 });
+  });
+
+  it("writes the end of a call with a short reply once, and counts longer ones, which it forgets as it counted them [bounded]", async () => {
+    const first = await Journal.open({ store, clock });
+    const puts = vi.spyOn(store, "batch");
+    const endMs = first.now() + 1_000;
+    const reply = (bytes: number) => `"${"\u00e9".repeat(bytes / 2 - 1)}"`;
+    const written: number[] = [];
+    for (const bytes of [512, 514]) {
+      await first.start(`call-${bytes}`, "digest", endMs, "add");
+      await first.finish(`call-${bytes}`, "digest", endMs, reply(bytes), true);
+      const put = vi.fn();
+      puts.mock.lastCall?.[0]({ put, delete: vi.fn(), append: vi.fn(), remove: vi.fn() });
+      written.push(put.mock.calls.length);
+    }
+    expect(written).toEqual([1, 2]);
+    expect(first.used).toEqual({ entries: 2, bytes: 514 });
+    puts.mockRestore();
+    const second = await reopened();
+    expect(second.used).toEqual({ entries: 2, bytes: 514 });
+    clock.advance(1_000 + KEPT_AFTER_END_MS + 1);
+    await second.sweep();
+    expect(second.used).toEqual({ entries: 0, bytes: 0 });
+    expect([second.get("call-512"), second.get("call-514")]).toEqual([undefined, undefined]);
   });
 
   it("tells messages of different senders apart, whatever their ids are", () => {

@@ -19,6 +19,12 @@ import {
  */
 const DEFAULT_JOURNAL_LIMITS: JournalLimits = { entries: 400_000, bytes: 256 * MIB };
 
+/**
+ * A reply that is no longer is not counted among the bytes: the bound of entries bounds it too, at 200 MB. Most are so short,
+ * and what is written when they begin stays true when they end.
+ */
+const SHORT_REPLY_BYTES = 512;
+
 /** What one live frame carries. */
 export const PART_BYTES = 64 * KIB;
 /** Parts that are written in one commit: others' commits wait behind it. */
@@ -138,7 +144,9 @@ export class Journal {
 
   /** Resolves when it is on disk. `hadStarted` says whether it has an entry already. */
   async finish(key: string, digest: string, endMs: number, body: string, hadStarted: boolean): Promise<void> {
-    await this.#write(key, { state: "finished", digest, endMs, reply: body }, body.length, hadStarted);
+    const size = Buffer.byteLength(body);
+    const bytes = size <= SHORT_REPLY_BYTES ? 0 : size;
+    await this.#write(key, { state: "finished", digest, endMs, reply: body }, bytes, hadStarted);
   }
 
   /** Keeps a reply in parts, for somebody who draws them. */
@@ -172,7 +180,8 @@ export class Journal {
   async #write(key: string, entry: JournalEntry, bytes: number, hadStarted: boolean): Promise<void> {
     await this.#store.batch((batch) => {
       batch.put(this.#entries, key, entry);
-      batch.put(this.#ends, endKey(entry.endMs, key), bytes);
+      // It was written with its start, and says the same.
+      if (!hadStarted || bytes > 0) batch.put(this.#ends, endKey(entry.endMs, key), bytes);
     });
     if (!hadStarted) this.#used.entries++;
     this.#used.bytes += bytes;
