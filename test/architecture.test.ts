@@ -65,7 +65,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "gateway/engine": "contracts contracts/engine runtime store/nats store/ownership",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/lookout": "control observe observe/calls observe/metrics runtime",
-  "gateway/outbox": "catalog contracts gateway/state observe outbox outbox/lanes pipeline protocol runtime",
+  "gateway/outbox":
+    "catalog contracts contracts/engine gateway/state observe outbox outbox/lanes outbox/shared pipeline protocol runtime",
   "gateway/runs": "contracts policy protocol runtime runtime/processes tokens",
   "gateway/sharing": "config contracts endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
   "gateway/state":
@@ -85,6 +86,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "observe/trace": "contracts protocol",
   outbox: "contracts outbox/lanes protocol runtime",
   "outbox/lanes": "contracts protocol runtime",
+  "outbox/shared": "contracts contracts/engine outbox protocol runtime",
   pipeline: "cache catalog contracts observe observe/trace pipeline/tasks policy protocol",
   "pipeline/tasks": "contracts protocol",
   policy: "contracts protocol runtime runtime/words",

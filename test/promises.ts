@@ -373,4 +373,9 @@ export const PROMISES: readonly Promised[] = [
     text: "A gateway that asks another gets its answer whole, or is told at once that it is not there, or that the outcome is unknown.",
     status: "made",
   },
+  {
+    id: "engine-outbox",
+    text: "Gateways on one engine keep writes together: any of them takes, shows and settles any, and what one had in hand when it died is delivered by another.",
+    status: "made",
+  },
 ];

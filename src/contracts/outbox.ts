@@ -91,8 +91,8 @@ export interface Receipt {
 /** What a principal may ask of its own writes. @public */
 export interface Receipts {
   get(principal: string, id: string): Receipt | undefined;
-  /** The newest first. */
-  of(principal: string, limit: number): readonly Receipt[];
+  /** The newest first. A promise, which never rejects, where others are asked. */
+  of(principal: string, limit: number): readonly Receipt[] | Promise<readonly Receipt[]>;
   /** Takes back a write that has not been sent. Gives what it is then. */
   cancel(principal: string, id: string): Promise<Receipt | undefined>;
   /** Called whenever a write of the principal has become something else. The returned function ends it. */
@@ -142,17 +142,27 @@ export interface OutboxTotals {
   readonly heldCount: number;
 }
 
-/** What an operator may do. Each throws an ExpectedError that says why not. @public */
-export interface OutboxOperator {
-  list(filter: {
-    readonly server?: string;
-    readonly principal?: string;
-    readonly state?: WriteState;
-    readonly limit: number;
-  }): readonly OutboxEntry[];
-  show(id: string): OutboxEntry | undefined;
+/** What one gateway keeps, read at once. */
+export interface OutboxView {
+  list(filter: OutboxFilter): readonly OutboxEntry[];
   lanes(): readonly OutboxLane[];
-  /** At most `maxHeld` lanes that are on hold are named. */
+}
+
+export interface OutboxFilter {
+  readonly server?: string;
+  readonly principal?: string;
+  readonly state?: WriteState;
+  readonly limit: number;
+}
+
+/** What an operator may do; where others are asked, promises. Each throws an ExpectedError that says why not. @public */
+export interface OutboxOperator {
+  /** Of what this gateway itself keeps. */
+  readonly own: OutboxView;
+  list(filter: OutboxFilter): readonly OutboxEntry[] | Promise<readonly OutboxEntry[]>;
+  show(id: string): OutboxEntry | undefined | Promise<OutboxEntry | undefined>;
+  lanes(): readonly OutboxLane[] | Promise<readonly OutboxLane[]>;
+  /** Of what this gateway keeps. At most `maxHeld` lanes that are on hold are named. */
   totals(maxHeld: number): OutboxTotals;
   /** A failed, expired or held write goes back to its place in its lane. */
   retry(id: string): Promise<OutboxEntry>;

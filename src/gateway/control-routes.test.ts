@@ -104,6 +104,7 @@ describe("routes about kept calls", () => {
     };
     const lanes = async (server: string, lane: string | undefined) => done.push(`${server} ${lane}`);
     operator = {
+      own: { list: () => [], lanes: () => [] },
       list: (filter) => {
         done.push(JSON.stringify(filter));
         return [entry("r1")];

@@ -80,7 +80,7 @@ function formatOf(format: string | null): ExpositionFormat {
 }
 
 function routesOf(gateway: Gateway): ControlRoutes {
-  const facts = () => ({ status: gateway.status(), runs: gateway.runs.list().length, outbox: gateway.outbox });
+  const facts = () => ({ status: gateway.status(), runs: gateway.runs.list().length, outbox: gateway.outbox?.own });
   const scrapes = new Scrapes(gateway.lookout.records, facts, systemClock);
   gateway.onClose(() => scrapes.close());
   return {
@@ -323,7 +323,7 @@ export function outboxRoutes(find: () => OutboxOperator | undefined): ControlRou
     return [text(server, "server"), textOrNone(lane, "lane")];
   };
   return {
-    "GET /outbox": ({ query }) => {
+    "GET /outbox": async ({ query }) => {
       const [server, principal, state] = ["server", "principal", "state"].map((key) => query.get(key) ?? undefined);
       const known = WRITE_STATES.find((one) => one === state);
       if (state !== undefined && known === undefined) {
@@ -334,16 +334,13 @@ export function outboxRoutes(find: () => OutboxOperator | undefined): ControlRou
         ...(principal === undefined ? {} : { principal }),
         ...(known === undefined ? {} : { state: known }),
       };
-      return {
-        writes: operator()
-          .list({ ...filter, limit: rangeIn(query).limit })
-          .map(withoutOutcome),
-      };
+      const writes = await operator().list({ ...filter, limit: rangeIn(query).limit });
+      return { writes: writes.map(withoutOutcome) };
     },
-    "GET /outbox/lanes": () => ({ lanes: operator().lanes().slice(0, MAX_PAGE) }),
+    "GET /outbox/lanes": async () => ({ lanes: (await operator().lanes()).slice(0, MAX_PAGE) }),
     "GET /outbox/totals": () => outboxStatus(operator()),
-    "GET /outbox/writes/:id": ({ params }) => {
-      const found = operator().show(params["id"] ?? "");
+    "GET /outbox/writes/:id": async ({ params }) => {
+      const found = await operator().show(params["id"] ?? "");
       if (found !== undefined) return found;
       throw new ControlError(
         "not-found",

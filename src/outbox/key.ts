@@ -40,18 +40,19 @@ export interface KeyedCall {
   readonly message: RequestMessage;
 }
 
-/** Throws a Fault `invalid` where a value that matters stands in the text twice, or where the key has no place. */
+/** `minted` is the key of one that has none. Throws a Fault `invalid` where a value that matters stands in the text twice, or where the key has no place. */
 export function keyedCall(
   message: RequestMessage,
   to: { readonly server: string; readonly tool: OwnToolName; readonly principal: string },
   said: KeyPlace | undefined,
+  minted?: string,
 ): KeyedCall {
   const place = said === undefined || said.in === "message" ? undefined : said;
   const params = message.params ?? {};
   const inArgument = place?.in === "argument" ? keyAt(params["arguments"], place.path) : undefined;
   const inMeta = place?.in === "meta" ? keyAt(params["_meta"], place.path) : undefined;
   const own = inArgument ?? keyAt(params["_meta"], [OWN_KEY]) ?? inMeta;
-  const key = own ?? randomBytes(16).toString("base64url");
+  const key = own ?? minted ?? randomBytes(16).toString("base64url");
   const keyHash = hashText(JSON.stringify([to.principal, to.server, to.tool, key]));
   // What is in an argument is the agent's own word to the server; all else must not meet another agent's there.
   const upstreamKey = inArgument ?? keyHash;

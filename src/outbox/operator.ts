@@ -3,12 +3,12 @@
 import { ownToolName } from "../contracts/names.js";
 import type {
   OutboxEntry,
+  OutboxFilter,
   OutboxLane,
   OutboxOperator,
   OutboxTotals,
   Receipt,
   Receipts,
-  WriteState,
 } from "../contracts/outbox.js";
 import { ExpectedError } from "../runtime/expected-error.js";
 import { holdOfLane, type KeptWrite, type WriteLane } from "./lanes/lane.js";
@@ -62,12 +62,11 @@ export class OutboxOperations implements Receipts, OutboxOperator {
 
   // ---- of the operator
 
-  list(filter: {
-    readonly server?: string;
-    readonly principal?: string;
-    readonly state?: WriteState;
-    readonly limit: number;
-  }): readonly OutboxEntry[] {
+  get own(): this {
+    return this;
+  }
+
+  list(filter: OutboxFilter): readonly OutboxEntry[] {
     const { server, principal, state, limit } = filter;
     const fits = ({ facts, state: is }: KeptWrite) =>
       (server === undefined || facts.server === server) &&

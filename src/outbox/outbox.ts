@@ -130,13 +130,13 @@ export class Outbox implements OutboxIntake {
     if (!this.#isStopped) this.run(this.lanes.poke(server, this.#clock.now(), this.#clock.wall()));
   }
 
-  /** False where the call is none of ours and goes its way. Throws a Fault where it is refused. */
-  take(call: AgentCall, server: string, tool: OwnToolName): boolean {
+  /** False where the call is none of ours and goes its way. `minted` is its key where it has none. Throws a Fault where it is refused. */
+  take(call: AgentCall, server: string, tool: OwnToolName, minted?: string): boolean {
     const said = this.#parts.terms(server, tool);
     if (said === undefined || call.caller.beforeSend !== undefined || isAnswer(call.message)) return false;
     const { principal, era, version } = call.caller;
     const to = { server, tool, principal: principal.id };
-    const { message, isMinted, ...keyed } = keyedCall(call.message, to, said.key);
+    const { message, isMinted, ...keyed } = keyedCall(call.message, to, said.key, minted);
     // A key that never left finds nothing at the server, whatever was done there: nothing follows from asking for it.
     const terms =
       isMinted && (said.key === undefined || said.key.in === "message") ? { ...said, confirm: undefined } : said;
@@ -148,7 +148,7 @@ export class Outbox implements OutboxIntake {
     const nowMs = this.#clock.now();
     const accepted = this.lanes.accept(
       {
-        id: randomBytes(16).toString("base64url"),
+        id: (this.#parts.idPrefix ?? "") + randomBytes(16).toString("base64url"),
         server,
         tool,
         principal: { id: principal.id, role: principal.role },

@@ -18,6 +18,8 @@ export interface OutboxParts {
   readonly clock: Clock;
   readonly random: () => number;
   readonly limits: OutboxLimits;
+  /** What ids of receipts begin with, where this outbox is one of several. */
+  readonly idPrefix?: string | undefined;
   /** What servers that send the same credential have in common; undefined where a server has its own, or none. */
   readonly credentialOf?: LanesOptions["credentialOf"];
   /** How long a write has to wait for its server's budget. */

@@ -36,7 +36,7 @@ const PROGRESS_MS = 5_000;
 const MAX_WAITING = 1_000;
 
 /** In place of a session's name in the id of a task: no session is called so. */
-const PLACE = "receipt";
+export const PLACE = "receipt";
 /** So long an agent should wait before it asks again for a task: servers that were away come back in seconds. */
 const POLL_MS = 5_000;
 
@@ -159,7 +159,8 @@ export class Desk implements ReceiptDesk {
     const { caller } = call;
     if (id === undefined) {
       const all = this.#options.receipts.of(this.#options.keyOf(caller.principal), limit);
-      call.reply({ kind: "result", result: receiptsResult(all) });
+      if (!(all instanceof Promise)) call.reply({ kind: "result", result: receiptsResult(all) });
+      else void all.then((found) => call.reply({ kind: "result", result: receiptsResult(found) }));
       return;
     }
     const receipt = this.#find(caller, id);

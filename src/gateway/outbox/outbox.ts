@@ -2,6 +2,7 @@
 // parts are loaded with the first of either. What may still be delivered is asked here, of all who have a say.
 
 import type { Catalog } from "../../catalog/catalog.js";
+import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import type { OwnToolName } from "../../contracts/names.js";
 import type { OutboxIntake, OutboxLimits, OutboxOperator, OutboxTerms, WriteEnded } from "../../contracts/outbox.js";
 import type { Target } from "../../contracts/server-spec.js";
@@ -9,9 +10,8 @@ import type { Servers } from "../../contracts/servers.js";
 import type { AgentCall } from "../../contracts/service.js";
 import type { Log } from "../../observe/log.js";
 import type { WriteFacts } from "../../outbox/lanes/write.js";
-import type { Outbox } from "../../outbox/outbox.js";
-import type { DeliveryVerdict } from "../../outbox/parts.js";
-import type { Desk } from "../../outbox/receipts.js";
+import type { DeliveryVerdict, OutboxParts } from "../../outbox/parts.js";
+import type { Desk, ReceiptDeskOptions } from "../../outbox/receipts.js";
 import { OPERATOR } from "../../pipeline/access.js";
 import type { Pipeline } from "../../pipeline/pipeline.js";
 import { hashText } from "../../protocol/canonical.js";
@@ -37,9 +37,21 @@ interface GatewayOutboxParts {
   readonly ended?: WriteEnded;
 }
 
+export type OutboxModule = typeof import("../../outbox/index.js");
+
+/** The outbox of this gateway alone, or of several. */
+interface RunningOutbox extends OutboxIntake {
+  start(): void;
+  poke(server?: string): void;
+  limits: OutboxLimits;
+  /** Deliveries end; what is under way is waited for, for so long. */
+  stop(drainMs: number): Promise<void>;
+  close(): Promise<void>;
+}
+
 /** What is loaded. */
-interface OpenOutbox {
-  readonly outbox: Outbox;
+export interface OpenOutbox {
+  readonly outbox: RunningOutbox;
   readonly operator: OutboxOperator;
   readonly desk: Desk;
 }
@@ -70,17 +82,23 @@ export class GatewayOutbox implements OutboxIntake {
     this.#limits = limits;
     this.#terms = new Map(servers.flatMap(({ name, outbox }) => (outbox === undefined ? [] : [[name, outbox]])));
     this.#credentials = new Map(servers.flatMap(({ name, target }) => sharedCredential(name, target)));
-    if (state.store === undefined) {
+    if (state.store === undefined && state.engine === undefined) {
       if (this.#terms.size > 0) log.warn("without a state directory no call is kept: the outbox is off");
       return;
     }
     pipeline.sender.outbox = this.#terms.size > 0 ? this : undefined;
-    const isLeft = this.#opening === undefined && !state.store.map("outbox").entries({ limit: 1 }).next().done;
+    let isLeft = this.#opening === undefined && state.store?.map("outbox").entries({ limit: 1 }).next().done === false;
+    if (isLeft && state.engine !== undefined) {
+      isLeft = false;
+      log.warn(
+        "calls are kept on this machine's disk from before it had an engine: start it once without, to deliver them",
+      );
+    }
     if (this.#terms.size > 0 || isLeft) {
       this.#opened().catch((error: unknown) => log.error("the outbox could not be opened: no call is kept", { error }));
     }
     if (this.#open === undefined) return;
-    this.#open.outbox.lanes.room.limits = limits;
+    this.#open.outbox.limits = limits;
     this.#open.outbox.poke();
   }
 
@@ -109,7 +127,7 @@ export class GatewayOutbox implements OutboxIntake {
     return true;
   }
 
-  #takeLate(outbox: Outbox, call: AgentCall, server: string, tool: OwnToolName): void {
+  #takeLate(outbox: RunningOutbox, call: AgentCall, server: string, tool: OwnToolName): void {
     try {
       if (!outbox.take(call, server, tool)) this.#parts.pipeline.sender.deliver(call, server, tool);
     } catch (error) {
@@ -121,8 +139,7 @@ export class GatewayOutbox implements OutboxIntake {
   /** Deliveries end first; agents that wait get their results or receipts. */
   async stop(drainMs: number): Promise<void> {
     this.#isStopped = true;
-    this.#open?.outbox.stop();
-    await this.#open?.outbox.drained(drainMs);
+    await this.#open?.outbox.stop(drainMs);
   }
 
   /** One that is still being opened is waited for: it reads from a store that is closed after this. */
@@ -139,11 +156,56 @@ export class GatewayOutbox implements OutboxIntake {
   }
 
   async #load(): Promise<OpenOutbox> {
-    const { state, log, pipeline } = this.#parts;
+    const { state } = this.#parts;
     const { Desk, Outbox, OutboxOperations } = await import("../../outbox/index.js");
+    const loaded = { Desk, Outbox, OutboxOperations };
+    const open = state.engine === undefined ? this.#loadOwn(loaded) : await this.#loadShared(loaded, state.engine);
+    this.#open = open;
+    if (this.#mayDeliver && !this.#isStopped) open.outbox.start();
+    return open;
+  }
+
+  #loadOwn({ Desk, Outbox, OutboxOperations }: OutboxModule): OpenOutbox {
+    const { state, pipeline } = this.#parts;
     if (state.store === undefined) throw new Fault("unavailable", "Without a state directory no call is kept.");
-    const outbox = new Outbox({
-      store: state.store,
+    const giveBack = (call: AgentCall, server: string) => pipeline.sender.giveBack(call, server);
+    const outbox = new Outbox({ ...this.#partsOf(() => desk), store: state.store, giveBack });
+    const operator = new OutboxOperations(outbox, systemClock);
+    const desk = new Desk({ ...this.#deskParts(), receipts: operator });
+    pipeline.receipts = desk;
+    const running: RunningOutbox = {
+      take: (call, server, tool) => outbox.take(call, server, tool),
+      start: () => outbox.start(),
+      poke: (server) => outbox.poke(server),
+      set limits(limits: OutboxLimits) {
+        outbox.lanes.room.limits = limits;
+      },
+      async stop(drainMs) {
+        outbox.stop();
+        await outbox.drained(drainMs);
+      },
+      close: () => outbox.close(),
+    };
+    return { outbox: running, operator, desk };
+  }
+
+  async #loadShared(loaded: OutboxModule, engine: GatewayEngine): Promise<OpenOutbox> {
+    const { pipeline } = this.#parts;
+    // Loaded by those alone who share one.
+    const { openSharedOutbox } = await import("./shared-outbox.js");
+    const { receipts, ...open } = openSharedOutbox(loaded, engine, {
+      parts: (desk) => this.#partsOf(desk),
+      limits: () => this.#limits,
+      deskParts: this.#deskParts(),
+      giveBack: (call, server) => pipeline.sender.giveBack(call, server),
+    });
+    pipeline.receipts = receipts;
+    return open;
+  }
+
+  #partsOf(desk: () => Desk): Omit<OutboxParts, "store" | "giveBack"> {
+    const { state, log, pipeline } = this.#parts;
+    return {
       clock: systemClock,
       random: Math.random,
       limits: this.#limits,
@@ -153,27 +215,24 @@ export class GatewayOutbox implements OutboxIntake {
       journalOf: (server) => this.#journalOf(server),
       credentialOf: (server) => this.#credentials.get(server),
       pace: (server, chargedMs, nowMs) => pipeline.sender.budgets?.pace(server, chargedMs, nowMs) ?? 0,
-      giveBack: (call, server) => pipeline.sender.giveBack(call, server),
       hasToken: (principal) => state.tokens.has(principal),
-      receiptReply: ({ caller }, receipt) => desk.taken(caller, receipt),
-      resultReply: ({ caller }, reply) => desk.withNews(caller, reply),
+      receiptReply: ({ caller }, receipt) => desk().taken(caller, receipt),
+      resultReply: ({ caller }, reply) => desk().withNews(caller, reply),
       log: (level, text) => log[level](text),
       ended: this.#parts.ended,
-    });
-    const operator = new OutboxOperations(outbox, systemClock);
-    const desk = new Desk({
-      receipts: operator,
+    };
+  }
+
+  #deskParts(): Omit<ReceiptDeskOptions, "receipts"> {
+    const { state, pipeline, catalog } = this.#parts;
+    return {
       keyOf: (principal) => (principal === OPERATOR ? "" : principal.id),
-      hasOutbox: (scope) => this.#parts.catalog.hasOutbox(scope),
+      hasOutbox: (scope) => catalog.hasOutbox(scope),
       tells: (server, tool) => this.#terms.get(server)?.get(tool)?.tells ?? false,
       subscribers: pipeline.sessions.ours,
       taskIds: state.taskIds,
       wall: systemClock.wall,
-    });
-    pipeline.receipts = desk;
-    this.#open = { outbox, operator, desk };
-    if (this.#mayDeliver && !this.#isStopped) outbox.start();
-    return this.#open;
+    };
   }
 
   #journalOf(server: string): string | undefined {

@@ -1,6 +1,6 @@
 // All metrics of a gateway, as one text. It is loaded when somebody asks for the first time.
 
-import type { OutboxOperator } from "../../contracts/outbox.js";
+import type { OutboxView } from "../../contracts/outbox.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import type { CallRecords } from "./call-records.js";
 import { type ExpositionFormat, exposition, type Metrics } from "./exposition.js";
@@ -15,7 +15,7 @@ export interface GatewayFacts {
   /** Agents that `toolway run` started and that are there. */
   readonly runs: number;
   /** Undefined where no calls are kept. */
-  readonly outbox: Pick<OutboxOperator, "lanes" | "list"> | undefined;
+  readonly outbox: OutboxView | undefined;
 }
 
 export function gatewayMetrics(

@@ -1,6 +1,6 @@
 // What a gateway's status says, as metrics: nothing of it is counted twice. Pure.
 
-import type { OutboxOperator } from "../../contracts/outbox.js";
+import type { OutboxView } from "../../contracts/outbox.js";
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import type { Gauge, Labels } from "./series.js";
 import { label, MAX_SERVERS } from "./server-labels.js";
@@ -91,7 +91,7 @@ function heldLanes({ heldCount }: NonNullable<GatewayStatus["outbox"]>): Gauge {
 }
 
 /** What is kept for each server, from the outbox itself. */
-export function outboxGauges(outbox: Pick<OutboxOperator, "lanes" | "list">, wallMs: number): Gauge[] {
+export function outboxGauges(outbox: OutboxView, wallMs: number): Gauge[] {
   const waiting = new Map<string, number>();
   const oldestMs = new Map<string, number>();
   for (const { server, depth, oldestMs: ofLane } of outbox.lanes()) {

@@ -66,6 +66,8 @@ class OwnedPartitions implements Partitions {
   /** Those that are being taken: what is lost meanwhile is closed afterwards. */
   readonly #taking = new Map<number, Promise<void>>();
   readonly #listeners = new Set<(partition: number) => void>();
+  /** As it was last told. */
+  readonly #owners: (string | undefined)[] = [];
   readonly #unwatch: (() => void)[];
   #keeper: PartitionKeeper | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -152,6 +154,11 @@ class OwnedPartitions implements Partitions {
   #sawGateway(name: string): void {
     const seen = this.#gateways.read(name);
     this.#heart.sawGateway(name, seen?.value, seen?.revision, this.#options.clock.now());
+    // One that has ended owns nothing any more.
+    if (seen?.value.isEnded !== true) return;
+    for (let partition = 0; partition < this.count; partition++) {
+      if (this.#owners[partition] !== this.ownerOf(partition)) this.#changed(partition);
+    }
   }
 
   #sawPartition(partition: number): void {
@@ -161,6 +168,7 @@ class OwnedPartitions implements Partitions {
   }
 
   #changed(partition: number): void {
+    this.#owners[partition] = this.ownerOf(partition);
     for (const listener of this.#listeners) listener(partition);
   }
 

@@ -1,0 +1,48 @@
+// Puts together the outbox that this gateway shares with others on one engine. Loaded only where the config has an engine.
+
+import type { GatewayEngine } from "../../contracts/engine/engine.js";
+import type { OutboxLimits, ReceiptDesk } from "../../contracts/outbox.js";
+import type { AgentCall } from "../../contracts/service.js";
+import type { OutboxParts } from "../../outbox/parts.js";
+import type { Desk, ReceiptDeskOptions } from "../../outbox/receipts.js";
+import { SharedDesk, SharedOutbox, SharedReceipts } from "../../outbox/shared/index.js";
+import { Fault } from "../../protocol/errors.js";
+import { systemClock } from "../../runtime/clock.js";
+import type { OpenOutbox, OutboxModule } from "./outbox.js";
+
+interface SharedOutboxParts {
+  readonly parts: (desk: () => Desk) => Omit<OutboxParts, "store" | "giveBack">;
+  /** As the config says it now. */
+  readonly limits: () => OutboxLimits;
+  readonly deskParts: Omit<ReceiptDeskOptions, "receipts">;
+  readonly giveBack: (call: AgentCall, server: string) => void;
+}
+
+/** `receipts` is where agents ask. */
+export function openSharedOutbox(
+  { Desk: DeskOfOne, Outbox, OutboxOperations }: OutboxModule,
+  { self, partitions, peers }: GatewayEngine,
+  { parts: partsOf, limits, deskParts, giveBack }: SharedOutboxParts,
+): OpenOutbox & { readonly receipts: ReceiptDesk } {
+  const parts = partsOf(() => desk);
+  const outbox = new SharedOutbox({
+    self,
+    partitions,
+    peers,
+    clock: systemClock,
+    make: ({ mayAct, ...own }) => {
+      const send: OutboxParts["send"] = (call, server, tool) => {
+        if (!mayAct()) throw new Fault("unavailable", "Another gateway keeps this server's writes by now.");
+        parts.send(call, server, tool);
+      };
+      const one = new Outbox({ ...parts, ...own, send, limits: limits() });
+      return { outbox: one, operations: new OutboxOperations(one, systemClock) };
+    },
+    deliver: parts.send,
+    giveBack,
+  });
+  const all = { outbox, self, partitions, peers };
+  const operator = new SharedReceipts(all);
+  const desk = new DeskOfOne({ ...deskParts, receipts: operator });
+  return { outbox, operator, desk, receipts: new SharedDesk(desk, all, deskParts) };
+}

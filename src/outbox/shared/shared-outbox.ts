@@ -1,0 +1,367 @@
+// The outbox of several gateways: the writes of a server are kept by the owner of its partition, in an outbox of that partition.
+// A call that comes to another gateway is passed to the owner, under a key that is minted before the first try: where the answer
+// is lost, it is passed again, to whoever owns the partition by then, and the journal knows it.
+
+import { randomBytes } from "node:crypto";
+import type { PartitionKeeper, Partitions } from "../../contracts/engine/partitions.js";
+import type { PeerError, Peers } from "../../contracts/engine/peers.js";
+import { type OwnToolName, ownToolName } from "../../contracts/names.js";
+import type { OutboxIntake, OutboxLimits, Receipt } from "../../contracts/outbox.js";
+import type { AgentCall } from "../../contracts/service.js";
+import type { Store } from "../../contracts/store.js";
+import { Fault, toRpcError } from "../../protocol/errors.js";
+import { faultReply } from "../../protocol/reply.js";
+import type { Clock } from "../../runtime/clock.js";
+import { resultWithin } from "../../runtime/wait.js";
+import { isAnswer } from "../answers.js";
+import type { OutboxOperations } from "../operator.js";
+import type { ChangeListener, Outbox } from "../outbox.js";
+import { type CallFacts, decodeReply, encodeReply, factsOf, frame, PassedCall, unframe } from "./passed-call.js";
+
+/** A takeover (10 s), the wait for a commit and for an answer (45 s) would be longer than agents wait: 50 s in all. */
+const PASS_MS = 50_000;
+/** Where nobody owns the partition, or the owner knows of none: it is looked at again at each change, and this often. */
+const LOOK_MS = 250;
+/** What may still come back for calls that are under way when a partition is lost. */
+const DRAIN_MS = 3_000;
+/** Others that are being told of changes: what is more is not told, and found when it is asked for. */
+const MAX_TELLING = 256;
+const TELL_MS = 2_000;
+
+export const PASS_TAKE = "outbox.take";
+export const PASS_CANCEL = "outbox.cancel";
+const PASS_CHANGED = "outbox.changed";
+
+/** Of an outbox that is one of several. */
+export interface PartitionParts {
+  readonly store: Store;
+  /** Receipts name their partition, so that whoever is asked for one knows whom to ask. */
+  readonly idPrefix: string;
+  /** Asked right before each delivery. */
+  readonly mayAct: () => boolean;
+  readonly giveBack: (call: AgentCall, server: string) => void;
+}
+
+export interface OpenPartition {
+  readonly outbox: Outbox;
+  readonly operations: OutboxOperations;
+}
+
+export interface SharedOutboxOptions {
+  readonly self: string;
+  readonly partitions: Partitions;
+  readonly peers: Peers;
+  readonly clock: Clock;
+  readonly make: (parts: PartitionParts) => OpenPartition;
+  /** Sends a call that is not kept, past policy. */
+  readonly deliver: (call: AgentCall, server: string, tool: OwnToolName) => void;
+  readonly giveBack: (call: AgentCall, server: string) => void;
+}
+
+interface TakeHead {
+  readonly server: string;
+  readonly tool: string;
+  readonly minted: string;
+  readonly call: CallFacts;
+}
+
+/** A call on its way to the owner. */
+export interface Passing {
+  readonly call: AgentCall;
+  readonly partition: number;
+  readonly kind: string;
+  readonly head: { readonly call: CallFacts };
+  /** We own it by now. False where it is none of what is kept. */
+  readonly here: () => boolean;
+  /** It is none of what is kept. */
+  readonly notKept: () => void;
+  readonly givesBack: () => void;
+}
+
+/** The partition that a receipt's id names; undefined where it names none. */
+export function partitionOfReceipt(id: string, count: number): number | undefined {
+  const found = /^p(\d{1,4})_/.exec(id);
+  const partition = Number(found?.[1]);
+  return found !== null && partition < count ? partition : undefined;
+}
+
+export class SharedOutbox implements OutboxIntake, PartitionKeeper {
+  readonly #options: SharedOutboxOptions;
+  readonly #open = new Map<number, OpenPartition>();
+  readonly #listeners = new Set<ChangeListener>();
+  /** Calls of other gateways that are waited for, by the name of their passing. */
+  readonly #passed = new Map<string, PassedCall>();
+  readonly #unanswer: (() => void)[];
+  #mayDeliver = false;
+  #telling = 0;
+  #isOver = false;
+
+  constructor(options: SharedOutboxOptions) {
+    this.#options = options;
+    const { peers } = options;
+    this.#unanswer = [
+      peers.answer(PASS_TAKE, (_, body) => this.#onTake(body)),
+      peers.answer(PASS_CANCEL, async (_, body) => {
+        const [{ pass, reason }] = unframe<{ pass: string; reason?: string }>(body);
+        this.#passed.get(pass)?.onCancel?.(reason);
+        return frame({});
+      }),
+      peers.answer(PASS_CHANGED, async (_, body) => {
+        const [{ principal, receipt }] = unframe<{ principal: string; receipt: Receipt }>(body);
+        this.#tellHere(principal, receipt);
+        return frame({});
+      }),
+    ];
+  }
+
+  // ---- the partitions
+
+  async taken(partition: number, store: Store): Promise<void> {
+    const mayAct = () => this.#options.partitions.mayAct(partition);
+    const giveBack = (call: AgentCall, server: string) => {
+      // Where it was passed on, that is told to the gateway which charged for it.
+      if (call instanceof PassedCall) call.isGivenBack = true;
+      else this.#options.giveBack(call, server);
+    };
+    const one = this.#options.make({ store, idPrefix: `p${partition}_`, mayAct, giveBack });
+    one.outbox.onChange((principal, receipt) => this.#changed(principal, receipt));
+    this.#open.set(partition, one);
+    if (this.#mayDeliver) one.outbox.start();
+  }
+
+  async lost(partition: number): Promise<void> {
+    const one = this.#open.get(partition);
+    this.#open.delete(partition);
+    if (one === undefined) return;
+    one.outbox.stop();
+    await one.outbox.drained(DRAIN_MS);
+    await one.outbox.close();
+  }
+
+  /** The outboxes that we own and may act for. */
+  *here(): Iterable<OpenPartition> {
+    for (const partition of this.#open.keys()) {
+      const one = this.at(partition);
+      if (one !== undefined) yield one;
+    }
+  }
+
+  /** Undefined where another owns it, or nobody does. */
+  at(partition: number): OpenPartition | undefined {
+    return this.#options.partitions.mayAct(partition) ? this.#open.get(partition) : undefined;
+  }
+
+  // ---- the gateway's
+
+  start(): void {
+    this.#mayDeliver = true;
+    this.#options.partitions.run(this);
+  }
+
+  set limits(limits: OutboxLimits) {
+    for (const { outbox } of this.#open.values()) outbox.lanes.room.limits = limits;
+  }
+
+  poke(server?: string): void {
+    if (server !== undefined) this.#open.get(this.#options.partitions.of(server))?.outbox.poke(server);
+    else for (const { outbox } of this.#open.values()) outbox.poke();
+  }
+
+  /** Hands the partitions over. Calls that come meanwhile are passed to whoever has them. */
+  async stop(drainMs: number): Promise<void> {
+    await resultWithin(this.#options.partitions.release(), Math.max(drainMs, DRAIN_MS));
+  }
+
+  async close(): Promise<void> {
+    this.#isOver = true;
+    for (const end of this.#unanswer) end();
+    await this.#options.partitions.release();
+    await Promise.all([...this.#open.keys()].map((partition) => this.lost(partition)));
+  }
+
+  // ---- calls
+
+  take(call: AgentCall, server: string, tool: OwnToolName): boolean {
+    const partition = this.#options.partitions.of(server);
+    const own = this.at(partition);
+    if (own !== undefined) return own.outbox.take(call, server, tool);
+    if (call.caller.beforeSend !== undefined || isAnswer(call.message)) return false;
+    const minted = randomBytes(16).toString("base64url");
+    const head: TakeHead = { server, tool, minted, call: factsOf(call) };
+    void this.pass({
+      call,
+      partition,
+      kind: PASS_TAKE,
+      head,
+      here: () => this.at(partition)?.outbox.take(call, server, tool, minted) ?? false,
+      notKept: () => this.#options.deliver(call, server, tool),
+      givesBack: () => this.#options.giveBack(call, server),
+    });
+    return true;
+  }
+
+  /** Passes a call to the owner of its partition, until it is answered or its time is over. Never rejects. */
+  async pass(passing: Passing): Promise<void> {
+    const { call, partition, kind, head } = passing;
+    const { partitions, peers, clock, self } = this.#options;
+    const body = frame(head);
+    const untilMs = clock.now() + PASS_MS;
+    let asked: string | undefined;
+    let isAsked = false;
+    let isOver = false;
+    const refuse = (fault: Fault) => {
+      isOver = true;
+      call.onCancel = undefined;
+      if (!isAsked) passing.givesBack();
+      call.reply(faultReply(fault));
+    };
+    call.onCancel = (reason) => {
+      if (!isAsked) return refuse(new Fault("cancelled", `${reason ?? "taken back by its agent"}. It was not sent.`));
+      const told = frame({ pass: head.call.pass, reason });
+      if (asked !== undefined) peers.ask(asked, PASS_CANCEL, told, { timeoutMs: TELL_MS }).catch(() => {});
+    };
+    while (!isOver) {
+      const leftMs = untilMs - clock.now();
+      if (leftMs <= 0 || this.#isOver) break;
+      if (this.at(partition) !== undefined) {
+        call.onCancel = undefined;
+        this.#takeHere(passing);
+        return;
+      }
+      const owner = partitions.ownerOf(partition);
+      if (owner === undefined || owner === self) {
+        await this.#moved(partition, Math.min(leftMs, LOOK_MS));
+        continue;
+      }
+      const given = new AbortController();
+      const unwatch = partitions.onChange((changed) => {
+        if (changed === partition && partitions.ownerOf(partition) !== owner) given.abort();
+      });
+      asked = owner;
+      const wasAsked: boolean = isAsked;
+      isAsked = true;
+      try {
+        const answer = decodeReply(await peers.ask(owner, kind, body, { timeoutMs: leftMs, signal: given.signal }));
+        if (answer.kind === "replied") {
+          call.onCancel = undefined;
+          if (answer.isGivenBack && !wasAsked) passing.givesBack();
+          call.reply(answer.reply);
+          return;
+        }
+        isAsked = wasAsked;
+        if (answer.kind === "not-kept") {
+          call.onCancel = undefined;
+          attempt(call, passing.notKept);
+          return;
+        }
+      } catch (error) {
+        const { code } = error as PeerError;
+        if (code === "away" || code === "busy") isAsked = wasAsked;
+        else if (code !== "late") {
+          refuse(
+            new Fault("unavailable", `The gateway that keeps this server's writes could not take it: ${textOf(error)}`),
+          );
+          return;
+        }
+      } finally {
+        unwatch();
+      }
+      await this.#moved(partition, LOOK_MS);
+    }
+    if (isOver) return;
+    const seconds = PASS_MS / 1000;
+    if (!isAsked) {
+      const text = `Not sent, and not queued: no gateway had this server's writes in hand for ${seconds} s. Call again.`;
+      return refuse(new Fault("unavailable", text));
+    }
+    const text = `The gateway that keeps this server's writes did not answer for ${seconds} s: whether it was queued is unknown. Ask for your receipts before you call again.`;
+    refuse(new Fault("outcome-unknown", text));
+  }
+
+  /** Runs what another gateway passed on; resolves with what goes back. */
+  run(facts: CallFacts, handle: (call: PassedCall) => boolean): Promise<Uint8Array> {
+    return new Promise((resolve) => {
+      const call = new PassedCall(facts, (reply) => {
+        this.#passed.delete(facts.pass);
+        resolve(encodeReply(reply, call.isGivenBack));
+      });
+      // Bounded by the questions that are answered at one time.
+      this.#passed.set(facts.pass, call);
+      try {
+        if (handle(call)) return;
+        this.#passed.delete(facts.pass);
+        resolve(frame({ kind: "not-kept" }));
+      } catch (error) {
+        call.isGivenBack = true;
+        call.reply({ kind: "error", error: toRpcError(error) });
+      }
+    });
+  }
+
+  async #onTake(body: Uint8Array): Promise<Uint8Array> {
+    const [{ server, tool, minted, call }] = unframe<TakeHead>(body);
+    const own = this.at(this.#options.partitions.of(server));
+    if (own === undefined) return frame({ kind: "not-owner" });
+    return this.run(call, (passed) => own.outbox.take(passed, server, ownToolName(tool), minted));
+  }
+
+  #takeHere({ call, here, notKept, givesBack }: Passing): void {
+    try {
+      if (!here()) notKept();
+    } catch (error) {
+      givesBack();
+      call.reply({ kind: "error", error: toRpcError(error), ...(error instanceof Fault ? { fault: error } : {}) });
+    }
+  }
+
+  /** Resolves when the owner may be another, or after so long. Those that wait go on in the order in which they came. */
+  async #moved(partition: number, ms: number): Promise<void> {
+    let end = () => {};
+    const changed = new Promise<void>((resolve) => {
+      end = this.#options.partitions.onChange((one) => {
+        if (one === partition) resolve();
+      });
+    });
+    await resultWithin(changed, ms);
+    end();
+  }
+
+  // ---- what changes
+
+  onChange(listener: ChangeListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #tellHere(principal: string, receipt: Receipt): void {
+    for (const listener of this.#listeners) listener(principal, receipt);
+  }
+
+  /** Its agent may be at any gateway. */
+  #changed(principal: string, receipt: Receipt): void {
+    this.#tellHere(principal, receipt);
+    const { partitions, peers, self } = this.#options;
+    const others = partitions.gateways().filter(({ gateway }) => gateway !== self);
+    if (others.length === 0 || this.#telling + others.length > MAX_TELLING) return;
+    const body = frame({ principal, receipt });
+    for (const { gateway } of others) {
+      this.#telling++;
+      peers
+        .ask(gateway, PASS_CHANGED, body, { timeoutMs: TELL_MS })
+        .catch(() => {})
+        .finally(() => this.#telling--);
+    }
+  }
+}
+
+function attempt(call: AgentCall, send: () => void): void {
+  try {
+    send();
+  } catch (error) {
+    call.reply({ kind: "error", error: toRpcError(error), ...(error instanceof Fault ? { fault: error } : {}) });
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

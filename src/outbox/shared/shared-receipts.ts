@@ -1,0 +1,333 @@
+// Receipts and the operator's verbs where several gateways keep writes: what is about one write or server is asked of the owner of
+// its partition, and what is about all of them of every gateway.
+
+import type { Caller } from "../../contracts/caller.js";
+import type { GatewaySeen, Partitions } from "../../contracts/engine/partitions.js";
+import { PeerError, type Peers } from "../../contracts/engine/peers.js";
+import {
+  type OutboxEntry,
+  type OutboxFilter,
+  type OutboxLane,
+  type OutboxOperator,
+  type OutboxTotals,
+  type OutboxView,
+  RECEIPT_TOOL,
+  RECEIPT_URI,
+  type Receipt,
+  type ReceiptDesk,
+  type Receipts,
+} from "../../contracts/outbox.js";
+import type { AgentCall } from "../../contracts/service.js";
+import { isObject } from "../../protocol/jsonrpc.js";
+import type { Reply } from "../../protocol/reply.js";
+import { ExpectedError } from "../../runtime/expected-error.js";
+import type { ChangeListener } from "../outbox.js";
+import { type Desk, PLACE, type ReceiptDeskOptions } from "../receipts.js";
+import { type CallFacts, factsOf, frame, unframe } from "./passed-call.js";
+import { type OpenPartition, partitionOfReceipt, type SharedOutbox } from "./shared-outbox.js";
+
+const PASS_DESK = "outbox.desk";
+const PASS_OPERATOR = "outbox.operator";
+/** Lists are read by people and agents who wait; a gateway that is slower is left out of a principal's, and named to the operator. */
+const LIST_MS = 5_000;
+
+class SharedOutboxError extends ExpectedError {
+  override readonly name = "SharedOutboxError";
+  override readonly kind = "failed";
+}
+
+interface SharedReceiptsOptions {
+  readonly outbox: SharedOutbox;
+  readonly partitions: Partitions;
+  readonly peers: Peers;
+  readonly self: string;
+}
+
+type Verb = "list" | "show" | "lanes" | "retry" | "drop" | "hold" | "release" | "resolve" | "of";
+
+/** What may be asked of every gateway's writes. What is said of a promise is of the others'. */
+export class SharedReceipts implements Receipts, OutboxOperator {
+  readonly #options: SharedReceiptsOptions;
+
+  constructor(options: SharedReceiptsOptions) {
+    this.#options = options;
+    options.peers.answer(PASS_OPERATOR, async (_, body) => {
+      const [{ verb, args, partition }] = unframe<{ verb: Verb; args: unknown[]; partition?: number }>(body);
+      const own = partition === undefined ? undefined : options.outbox.at(partition);
+      if (partition !== undefined && own === undefined) throw new Error("Another gateway has it by now: try again.");
+      const done = own === undefined ? this.#here(verb, args) : await this.#by(own, verb, args);
+      return frame({ done });
+    });
+  }
+
+  // ---- of a principal
+
+  /** Of what we own; what others own is asked of them by the desk. */
+  get(principal: string, id: string): Receipt | undefined {
+    return this.#ownerHere(id)?.operations.get(principal, id);
+  }
+
+  async of(principal: string, limit: number): Promise<readonly Receipt[]> {
+    const { found } = await this.#everywhere<Receipt>("of", [principal, limit]);
+    return found.sort((a, b) => b.takenMs - a.takenMs).slice(0, limit);
+  }
+
+  async cancel(principal: string, id: string): Promise<Receipt | undefined> {
+    return this.#ownerHere(id)?.operations.cancel(principal, id);
+  }
+
+  onChange(listener: ChangeListener): () => void {
+    return this.#options.outbox.onChange(listener);
+  }
+
+  // ---- of the operator
+
+  get own(): OutboxView {
+    return {
+      list: (filter) => this.#here("list", [filter]) as OutboxEntry[],
+      lanes: () => this.#here("lanes", []) as OutboxLane[],
+    };
+  }
+
+  async list(filter: OutboxFilter): Promise<readonly OutboxEntry[]> {
+    const { found, missing } = await this.#everywhere<OutboxEntry>("list", [filter]);
+    demandAll(missing);
+    return found.sort((a, b) => b.takenMs - a.takenMs).slice(0, filter.limit);
+  }
+
+  async lanes(): Promise<readonly OutboxLane[]> {
+    const { found, missing } = await this.#everywhere<OutboxLane>("lanes", []);
+    demandAll(missing);
+    return found;
+  }
+
+  /** Of what this gateway owns: others say their own. */
+  totals(maxHeld: number): OutboxTotals {
+    let [waiting, unknown, heldCount] = [0, 0, 0];
+    let oldestMs: number | undefined;
+    const held: OutboxLane[] = [];
+    for (const { operations } of this.#options.outbox.here()) {
+      const one = operations.totals(maxHeld);
+      waiting += one.waiting;
+      unknown += one.unknown;
+      heldCount += one.heldCount;
+      held.push(...one.held);
+      if (one.oldestMs !== undefined) oldestMs = Math.min(oldestMs ?? one.oldestMs, one.oldestMs);
+    }
+    return { waiting, oldestMs, unknown, heldCount, held: held.slice(0, maxHeld) };
+  }
+
+  async show(id: string): Promise<OutboxEntry | undefined> {
+    if (partitionOfReceipt(id, this.#options.partitions.count) === undefined) return undefined;
+    return (await this.#ofWrite("show", id)) as OutboxEntry | undefined;
+  }
+
+  async retry(id: string): Promise<OutboxEntry> {
+    return (await this.#ofWrite("retry", id)) as OutboxEntry;
+  }
+
+  async drop(id: string): Promise<OutboxEntry> {
+    return (await this.#ofWrite("drop", id)) as OutboxEntry;
+  }
+
+  async resolve(id: string, as: "done" | "failed" | "again"): Promise<OutboxEntry> {
+    return (await this.#ofWrite("resolve", id, as)) as OutboxEntry;
+  }
+
+  async hold(server: string, lane: string | undefined): Promise<number> {
+    return (await this.#atOwner(this.#options.partitions.of(server), "hold", [server, lane])) as number;
+  }
+
+  async release(server: string, lane: string | undefined): Promise<number> {
+    return (await this.#atOwner(this.#options.partitions.of(server), "release", [server, lane])) as number;
+  }
+
+  #ownerHere(id: string): OpenPartition | undefined {
+    const partition = partitionOfReceipt(id, this.#options.partitions.count);
+    return partition === undefined ? undefined : this.#options.outbox.at(partition);
+  }
+
+  #ofWrite(verb: Verb, id: string, ...more: unknown[]): Promise<unknown> {
+    const partition = partitionOfReceipt(id, this.#options.partitions.count);
+    if (partition === undefined) throw new SharedOutboxError(`There is no receipt ${id} (\`toolway outbox list\`).`);
+    return this.#atOwner(partition, verb, [id, ...more]);
+  }
+
+  async #atOwner(partition: number, verb: Verb, args: unknown[]): Promise<unknown> {
+    const { outbox, partitions, peers } = this.#options;
+    const own = outbox.at(partition);
+    if (own !== undefined) return this.#by(own, verb, args);
+    const owner = partitions.ownerOf(partition);
+    if (owner === undefined)
+      throw new SharedOutboxError("No gateway has it in hand just now: try again in some seconds.");
+    try {
+      const body = await peers.ask(owner, PASS_OPERATOR, frame({ verb, args, partition }), { timeoutMs: LIST_MS });
+      return unframe<{ done?: unknown }>(body)[0].done;
+    } catch (error) {
+      throw error instanceof PeerError ? new SharedOutboxError(error.message) : error;
+    }
+  }
+
+  async #by({ operations }: OpenPartition, verb: Verb, args: unknown[]): Promise<unknown> {
+    const [first, second] = args as [string, string];
+    switch (verb) {
+      case "show":
+        return operations.show(first);
+      case "retry":
+        return operations.retry(first);
+      case "drop":
+        return operations.drop(first);
+      case "hold":
+        return operations.hold(first, second ?? undefined);
+      case "release":
+        return operations.release(first, second ?? undefined);
+      case "resolve":
+        return operations.resolve(first, second as "done");
+      default:
+        throw new SharedOutboxError(`A gateway of another version asked for "${verb}".`);
+    }
+  }
+
+  /** Of all that we own. */
+  #here(verb: Verb, args: unknown[]): unknown[] {
+    const found: unknown[] = [];
+    for (const { operations } of this.#options.outbox.here()) {
+      if (verb === "of") found.push(...operations.of(args[0] as string, args[1] as number));
+      else if (verb === "lanes") found.push(...operations.lanes());
+      else found.push(...operations.list(args[0] as OutboxFilter));
+    }
+    return found;
+  }
+
+  async #everywhere<T>(verb: Verb, args: unknown[]): Promise<{ found: T[]; missing: string[] }> {
+    const { partitions, peers, self } = this.#options;
+    const found = this.#here(verb, args) as T[];
+    const missing: string[] = [];
+    const others = partitions.gateways().filter(({ gateway }: GatewaySeen) => gateway !== self);
+    await Promise.all(
+      others.map(async ({ gateway, partitions: held }) => {
+        try {
+          const body = await peers.ask(gateway, PASS_OPERATOR, frame({ verb, args }), { timeoutMs: LIST_MS });
+          found.push(...unframe<{ done: T[] }>(body)[0].done);
+        } catch {
+          if (held > 0) missing.push(gateway);
+        }
+      }),
+    );
+    return { found, missing };
+  }
+}
+
+function demandAll(missing: readonly string[]): void {
+  if (missing.length === 0) return;
+  const [one] = missing;
+  throw new SharedOutboxError(
+    `Gateway ${one} did not answer, and keeps writes of its own: try again in some seconds, when another has taken over.`,
+  );
+}
+
+type SharedDeskParts = Pick<ReceiptDeskOptions, "hasOutbox" | "keyOf" | "taskIds" | "subscribers">;
+
+/** Where agents ask after writes that any of several gateways keeps. */
+export class SharedDesk implements ReceiptDesk {
+  readonly #desk: Desk;
+  readonly #options: SharedReceiptsOptions;
+  readonly #parts: SharedDeskParts;
+
+  constructor(desk: Desk, options: SharedReceiptsOptions, parts: SharedDeskParts) {
+    this.#desk = desk;
+    this.#options = options;
+    this.#parts = parts;
+    options.peers.answer(PASS_DESK, async (_, body) => {
+      const [{ call, partition }] = unframe<{ call: CallFacts; partition: number }>(body);
+      if (options.outbox.at(partition) === undefined) return frame({ kind: "not-owner" });
+      return options.outbox.run(call, (passed) => desk.handle(passed));
+    });
+  }
+
+  handle(call: AgentCall): boolean {
+    const partition = this.#partitionOf(call);
+    if (partition === undefined || this.#options.outbox.at(partition) !== undefined) return this.#desk.handle(call);
+    const { method, params } = call.message;
+    if (method === "resources/subscribe") void this.#subscribe(call, String(params?.["uri"]), partition);
+    else if (method === "resources/unsubscribe") return this.#desk.handle(call);
+    else this.#pass(call, partition);
+    return true;
+  }
+
+  taken(caller: Caller, receipt: Receipt): Reply {
+    return this.#desk.taken(caller, receipt);
+  }
+
+  withNews(caller: Caller, reply: Reply): Reply {
+    return this.#desk.withNews(caller, reply);
+  }
+
+  /** Undefined where the call is about no receipt, or about all of them. */
+  #partitionOf({ message: { method, params }, scope, caller }: AgentCall): number | undefined {
+    const { hasOutbox, keyOf, taskIds } = this.#parts;
+    const { partitions } = this.#options;
+    const ofReceipt = (id: unknown) =>
+      typeof id === "string" && hasOutbox(scope) ? partitionOfReceipt(id, partitions.count) : undefined;
+    switch (method) {
+      case "tools/call": {
+        const args = params?.["arguments"];
+        return params?.["name"] === RECEIPT_TOOL && isObject(args) ? ofReceipt(args["id"]) : undefined;
+      }
+      case "resources/read":
+      case "resources/subscribe":
+      case "resources/unsubscribe": {
+        const uri = params?.["uri"];
+        return typeof uri === "string" && uri.startsWith(RECEIPT_URI)
+          ? ofReceipt(uri.slice(RECEIPT_URI.length))
+          : undefined;
+      }
+      case "tasks/get":
+      case "tasks/cancel":
+      case "tasks/update": {
+        const id = params?.["taskId"];
+        if (caller.era !== "modern" || typeof id !== "string") return undefined;
+        const task = taskIds.open(id, keyOf(caller.principal));
+        return task?.place === PLACE ? partitions.of(task.server) : undefined;
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  #pass(call: AgentCall, partition: number, facts: CallFacts = factsOf(call), answered = call): void {
+    const here = () => this.#desk.handle(call);
+    const notKept = () => {
+      here();
+    };
+    const head = { call: facts, partition };
+    const passing = { call: answered, partition, kind: PASS_DESK, head, here, notKept, givesBack: () => {} };
+    void this.#options.outbox.pass(passing);
+  }
+
+  /** The owner says whether there is such a receipt; what changes of it is told to all, so that we tell the session. */
+  async #subscribe(call: AgentCall, uri: string, partition: number): Promise<void> {
+    const read = { jsonrpc: "2.0", id: 0, method: "resources/read", params: { uri } };
+    const facts = { ...factsOf(call), text: JSON.stringify(read) };
+    const reply = await new Promise<Reply>((resolve) => {
+      const asked: AgentCall = {
+        caller: call.caller,
+        message: call.message,
+        scope: call.scope,
+        onCancel: undefined,
+        reply: resolve,
+      };
+      this.#pass(call, partition, facts, asked);
+    });
+    if (reply.kind === "error") call.reply(reply);
+    else if (this.#parts.subscribers.subscribe(call.caller.sessionKey, uri) === "full") {
+      call.reply({
+        kind: "error",
+        error: {
+          code: -32603,
+          message: "You have too many subscriptions. Unsubscribe from some that you no longer need.",
+        },
+      });
+    } else call.reply({ kind: "result", result: {} });
+  }
+}

@@ -1,0 +1,112 @@
+// Two gateways of one config on one engine keep writes together: one of them has those of a server in hand, and the other passes
+// its agents' calls on.
+
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Reply } from "../e2e/eras.js";
+import { startHttpFixture } from "../e2e/harness.js";
+import { callTool } from "../e2e/operator.js";
+import { type EngineGateway, startOnEngine } from "../fixtures/engine-gateways.js";
+import { temporaryFolder } from "../fixtures/folders.js";
+import { effectsIn } from "../fixtures/ledger.js";
+import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
+import { until } from "../fixtures/wait.js";
+
+const title = natsPrograms.length === 0 ? `an outbox of two gateways, ${NO_NATS}` : "an outbox of two gateways";
+
+describe.skipIf(natsPrograms.length === 0)(title, () => {
+  let nats: Nats;
+  let owner: EngineGateway;
+  let other: EngineGateway;
+  let server: Awaited<ReturnType<typeof startHttpFixture>>;
+  const ledger = join(temporaryFolder("toolway-ledger-"), "ledger.jsonl");
+  const files = ["--ledger", ledger];
+  const open: EngineGateway[] = [];
+
+  const call = ({ url, gateway }: EngineGateway, tool: string, args: Record<string, unknown>): Promise<Reply> =>
+    callTool(url, tool, args, gateway.token);
+  const receiptIn = ({ result }: Reply) =>
+    (result?.["structuredContent"] as { receipt?: string } | undefined)?.receipt ?? "";
+  const partitionsOf = ({ gateway }: EngineGateway) => {
+    const { engine } = gateway.state;
+    if (engine === undefined) throw new Error("It has no engine.");
+    return engine.partitions;
+  };
+  const isOwner = (one: EngineGateway) => partitionsOf(one).mayAct(partitionsOf(one).of("tracker"));
+
+  beforeAll(async () => {
+    nats = await startNats();
+    server = await startHttpFixture("tracker", files);
+    const outbox = { lane: "arguments.project" };
+    const tools = { create_issue: { outbox: { ...outbox, key: "arguments.request_id" } }, add_comment: { outbox } };
+    const tracker = { type: "http" as const, url: server.url, tools };
+    const config = { names: "plain" as const, mcpServers: { tracker } };
+    for (let n = 0; n < 2; n++) open.push(await startOnEngine(nats, config));
+    for (const { gateway } of open) await gateway.servers.get("tracker")?.firstTry;
+    await until("each to have half of the partitions", () =>
+      open.every((one) => {
+        const seen = partitionsOf(one).gateways();
+        return seen.length === 2 && seen.every(({ partitions }) => partitions === 32) && open.some(isOwner);
+      }),
+    );
+    [owner, other] = (isOwner(open[0] as EngineGateway) ? open : [...open].reverse()) as [EngineGateway, EngineGateway];
+  });
+  afterAll(async () => {
+    await Promise.all(open.map(({ gateway }) => gateway.close({ drainMs: 0 })));
+  });
+
+  it("answers at the one that does not have it in hand as at the one that has [engine-outbox] [no-double-effect]", async () => {
+    for (const [n, one] of [owner, other].entries()) {
+      const { result } = await call(one, "create_issue", { project: "a", title: `live-${n}`, request_id: `key-${n}` });
+      expect(result?.["structuredContent"]).toEqual({ issue: n + 1, title: `live-${n}` });
+    }
+    // The same key at either is the same write.
+    const again = await call(owner, "create_issue", { project: "a", title: "live-1", request_id: "key-1" });
+    expect(again.result?.["structuredContent"]).toEqual({ issue: 2, title: "live-1" });
+    const another = await call(other, "create_issue", { project: "a", title: "another", request_id: "key-0" });
+    expect(JSON.stringify(another)).toContain("This key was used for another call");
+    expect(effectsIn(ledger).map(({ title: name }) => name)).toEqual(["live-0", "live-1"]);
+  });
+
+  it("shows a receipt, lists them and takes an operator's word at either, and delivers what was queued at the other [engine-outbox] [ack-is-durable]", async () => {
+    await server.kill();
+    const queued = await call(other, "create_issue", { project: "b", title: "later", request_id: "key-later" });
+    const id = receiptIn(queued);
+    expect(id).toMatch(/^p\d+_/);
+    for (const one of [owner, other]) {
+      const shown = await call(one, "toolway__receipt", { id });
+      expect(shown.result?.["structuredContent"]).toMatchObject({ receipt: id, state: "queued" });
+      const all = await call(one, "toolway__receipt", {});
+      expect(JSON.stringify(all.result)).toContain(id);
+      expect((await one.gateway.outbox?.show(id))?.state).toBe("queued");
+      const listed = (await one.gateway.outbox?.list({ state: "queued", limit: 10 })) ?? [];
+      expect(listed.map(({ id: found }) => found)).toEqual([id]);
+      expect((await one.gateway.outbox?.lanes())?.map(({ depth }) => depth)).toEqual([1]);
+    }
+    expect(await other.gateway.outbox?.hold("tracker", undefined)).toBeGreaterThan(0);
+    server = await startHttpFixture("tracker", files, server.port);
+    expect(await other.gateway.outbox?.release("tracker", undefined)).toBeGreaterThan(0);
+    const waited = await call(other, "toolway__receipt", { id, wait: 45 });
+    expect(waited.result?.["structuredContent"]).toMatchObject({ receipt: id, state: "done" });
+    await expect(other.gateway.outbox?.retry(id)).rejects.toThrow("cannot be sent again");
+  });
+
+  it("passes to the other without a gap when the one that has it hands over, with all its receipts [engine-outbox] [takeover]", async () => {
+    const before = await call(owner, "create_issue", { project: "c", title: "before", request_id: "key-before" });
+    const leaving = owner.gateway.close({ drainMs: 5_000 });
+    const during = Array.from({ length: 20 }, (_, n) =>
+      call(other, "create_issue", { project: "c", title: `during-${n}`, request_id: `during-${n}` }),
+    );
+    for (const [n, { result }] of (await Promise.all(during)).entries()) {
+      expect(result?.["structuredContent"]).toMatchObject({ title: `during-${n}` });
+    }
+    await leaving;
+    expect(isOwner(other)).toBe(true);
+    const repeated = await call(other, "create_issue", { project: "c", title: "before", request_id: "key-before" });
+    expect(repeated.result?.["structuredContent"]).toEqual(before.result?.["structuredContent"]);
+    const counts = new Map<string, number>();
+    for (const { title: name } of effectsIn(ledger)) counts.set(name, (counts.get(name) ?? 0) + 1);
+    expect([...counts.values()].every((count) => count === 1)).toBe(true);
+    expect(counts.size).toBe(24);
+  });
+});
