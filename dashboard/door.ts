@@ -95,7 +95,23 @@ export async function call<T>(method: "GET" | "POST" | "DELETE", path: string, b
 
 /** The lines of the stream, as they come. Ends where the connection does. */
 export async function* feed(signal: AbortSignal): AsyncGenerator<unknown> {
-  const answer = await fetch("/api/feed", { headers: await secretHeaders(), signal, cache: "no-store" });
+  yield* linesOf(await fetch("/api/feed", { headers: await secretHeaders(), signal, cache: "no-store" }));
+}
+
+/** The same of a list that comes in lines. */
+export async function* lines(path: string, signal: AbortSignal): AsyncGenerator<unknown> {
+  yield* linesOf(await fetch(`/api${path}`, { headers: await secretHeaders(), signal, cache: "no-store" }));
+}
+
+/** The same of an act that takes its time. Whoever fires the signal takes it back. */
+export async function* stream(path: string, body: unknown, signal: AbortSignal): AsyncGenerator<unknown> {
+  const headers = { ...(await secretHeaders()), ...JSON_BODY };
+  yield* linesOf(
+    await fetch(`/api${path}`, { method: "POST", body: JSON.stringify(body), headers, signal, cache: "no-store" }),
+  );
+}
+
+async function* linesOf(answer: Response): AsyncGenerator<unknown> {
   if (!answer.ok || answer.body === null) throw await refusedBy(answer);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

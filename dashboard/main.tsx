@@ -5,7 +5,9 @@ import { type ComponentChildren, render } from "preact";
 import { config, follow, gateway, link, power, servers } from "./model.js";
 import { summaryOf } from "./needs.js";
 import { go, path } from "./router.js";
+import { SearchBox } from "./search.js";
 import { Access } from "./views/access.js";
+import { Calls, OneCall } from "./views/calls.js";
 import { ConfigView } from "./views/config.js";
 import { needs, Overview } from "./views/overview.js";
 import { Pins, PinsOfServer } from "./views/pins.js";
@@ -16,6 +18,7 @@ import { Foreign, isExact, Line, Since, Until } from "./words.js";
 
 const VIEWS: readonly [path: string, name: string, key: string][] = [
   ["", "Overview", "o"],
+  ["calls", "Calls", "k"],
   ["servers", "Servers", "s"],
   ["tools", "Tools", "l"],
   ["pins", "Pins", "p"],
@@ -31,10 +34,12 @@ function View(): ComponentChildren {
   switch (view) {
     case "":
       return <Overview />;
+    case "calls":
+      return one === undefined ? <Calls /> : <OneCall key={one} seq={Number(one)} />;
     case "servers":
       return one === undefined ? <Servers /> : <OneServer name={one} />;
     case "tools":
-      return one === undefined ? <Tools /> : <OneTool name={one} />;
+      return one === undefined ? <Tools /> : <OneTool key={one} name={one} />;
     case "pins":
       return one === undefined ? <Pins /> : <PinsOfServer server={one} />;
     case "waiting":
@@ -108,6 +113,7 @@ function Page() {
           <Foreign text={name} />
         </a>
         <p class="summary">{summary}</p>
+        <SearchBox />
         {gateway.value.draining ? <p class="state bad">▲ Stopping</p> : null}
         <Live />
       </header>
@@ -137,6 +143,12 @@ function Keys() {
         ))}
         <div>
           <dt>
+            <kbd>/</kbd> or <kbd>Ctrl</kbd> <kbd>K</kbd>
+          </dt>
+          <dd>Search</dd>
+        </div>
+        <div>
+          <dt>
             <kbd>t</kbd>
           </dt>
           <dd>Exact times</dd>
@@ -159,8 +171,14 @@ function Keys() {
 let isGoing = false;
 
 addEventListener("keydown", (event) => {
-  if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) return;
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const isSearch = event.key === "k" && (event.ctrlKey || event.metaKey) && !event.altKey;
+  const isTyping = (event.target as Element | null)?.matches?.("input, select, textarea") === true;
+  if (isSearch || (event.key === "/" && !isTyping)) {
+    event.preventDefault();
+    document.getElementById("search")?.focus();
+    return;
+  }
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   const view = isGoing ? VIEWS.find(([, , key]) => key === event.key) : undefined;
   isGoing = event.key === "g";
   if (view !== undefined) go(`/${view[0]}`);

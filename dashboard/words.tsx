@@ -3,7 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { call } from "./door.js";
+import { call, lines } from "./door.js";
 import { piecesOf } from "./foreign.js";
 import { link, messageOf, power } from "./model.js";
 import type { Act } from "./needs.js";
@@ -180,4 +180,46 @@ export function useLoaded<T>(path: string): { value: T | undefined; trouble: str
     trouble: isOwn ? loaded.trouble : "",
     again: () => setCount((before) => before + 1),
   };
+}
+
+/** The same of a list that comes in lines: all of it, when it is there. */
+export function useLines<T>(path: string): { value: readonly T[] | undefined; trouble: string } {
+  const [loaded, setLoaded] = useState<{
+    readonly path: string;
+    readonly value?: readonly T[];
+    readonly trouble: string;
+  }>();
+  const isLive = link.value.kind === "live";
+  useEffect(() => {
+    const left = new AbortController();
+    const load = async () => {
+      const value: T[] = [];
+      for await (const line of lines(path, left.signal)) value.push(line as T);
+      setLoaded({ path, value, trouble: "" });
+    };
+    if (isLive) {
+      load().catch((error: unknown) => {
+        if (!left.signal.aborted) setLoaded({ path, trouble: messageOf(error) });
+      });
+    }
+    return () => left.abort();
+  }, [path, isLive]);
+  const isOwn = loaded?.path === path;
+  return { value: isOwn ? loaded.value : undefined, trouble: isOwn ? loaded.trouble : "" };
+}
+
+/** Loaded again and again while the view is open and somebody looks at it. */
+export function useLooked<T>(path: string, everyMs: number): T | undefined {
+  const { value, again } = useLoaded<T>(path);
+  const [last, setLast] = useState<T>();
+  useEffect(() => {
+    if (value !== undefined) setLast(value);
+  }, [value]);
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!document.hidden) again();
+    }, everyMs);
+    return () => clearInterval(timer);
+  }, [path, everyMs]);
+  return value ?? last;
 }

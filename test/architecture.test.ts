@@ -61,7 +61,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/wire": "runtime runtime/redact",
   gateway:
     "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/calls observe/metrics observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
-  "gateway/door": "contracts control control/door runtime tokens",
+  "gateway/door": "contracts contracts/control control control/door runtime tokens",
   "gateway/engine": "contracts contracts/engine runtime store/nats store/ownership",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/lookout": "control observe observe/calls observe/metrics runtime",

@@ -1,8 +1,12 @@
 // The tools of all servers in one table, and one tool with its definition.
 
+import type { ToolsHistoryAnswer } from "../../src/contracts/control/history.js";
+import type { ToolInShort } from "../../src/contracts/control/tools.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
+import { timeText } from "../call-words.js";
 import { go, query, setQuery } from "../router.js";
-import { Foreign, Line, Table, useLoaded } from "../words.js";
+import { Try } from "../try/try.js";
+import { Foreign, Line, Since, Table, useLines, useLoaded } from "../words.js";
 
 interface Tool {
   readonly name: string;
@@ -15,23 +19,23 @@ interface Tool {
   readonly quarantined?: string;
 }
 
-/** JSON of a definition, as models read it: four characters are about a token. */
-function tokensOf({ name, description = "", inputSchema }: Tool): number {
-  return Math.ceil((name.length + description.length + JSON.stringify(inputSchema ?? {}).length) / 4);
-}
+/** More rows than anybody reads make a page slow: the others are found by a word. */
+const MAX_ROWS = 500;
 
 export function Tools() {
   const as = query.value.get("as") ?? "";
   const wanted = (query.value.get("find") ?? "").toLowerCase();
-  const { value, trouble } = useLoaded<{ tools: readonly Tool[] }>(
-    as === "" ? "/tools" : `/tools?as=${encodeURIComponent(as)}`,
-  );
-  const tokens = useLoaded<{ tokens: readonly { id: string }[] }>("/tokens").value?.tokens ?? [];
-  const tools = (value?.tools ?? []).filter(
-    ({ name, server, description = "" }) =>
+  const path = as === "" ? "/tools/lines" : `/tools/lines?as=${encodeURIComponent(as)}`;
+  const { value, trouble } = useLines<ToolInShort>(path);
+  const tokens = useLoaded<{ tokens: readonly { id: string; role?: string }[] }>("/tokens").value?.tokens ?? [];
+  const past = useLoaded<ToolsHistoryAnswer>("/history/tools").value?.tools ?? [];
+  const usedBy = new Map(past.map((one) => [`${one.server}/${one.tool}`, one]));
+  const tools = (value ?? []).filter(
+    ({ name, server, description }) =>
       wanted === "" || [name, server, description].some((text) => text.toLowerCase().includes(wanted)),
   );
-  const sum = tools.reduce((all, tool) => all + tokensOf(tool), 0);
+  const seen = tools.filter(({ hiddenBy }) => hiddenBy === undefined);
+  const sum = seen.reduce((all, tool) => all + tool.tokens, 0);
   return (
     <>
       <h1>Tools</h1>
@@ -48,11 +52,13 @@ export function Tools() {
           Seen as{" "}
           <select value={as} onChange={({ currentTarget }) => setQuery("as", currentTarget.value)}>
             <option value="">the operator</option>
-            {tokens.map(({ id }) => (
-              <option key={id} value={id}>
-                {id}
-              </option>
-            ))}
+            {tokens
+              .filter(({ role }) => role !== undefined)
+              .map(({ id }) => (
+                <option key={id} value={id}>
+                  {id}
+                </option>
+              ))}
           </select>
         </label>
         <Line text={as === "" ? "toolway tools" : `toolway tools --as ${shellWord(as)}`} />
@@ -64,45 +70,106 @@ export function Tools() {
       )}
       {value === undefined ? null : (
         <p>
-          {tools.length} {tools.length === 1 ? "tool" : "tools"}, about {sum.toLocaleString()} tokens in each
-          conversation (an estimate).
+          {seen.length.toLocaleString()} {seen.length === 1 ? "tool" : "tools"}, about {sum.toLocaleString()} tokens in
+          each conversation (an estimate).
+          {tools.length > MAX_ROWS ? ` The first ${MAX_ROWS} are shown: find the others by a word.` : ""}
         </p>
       )}
-      <Table heads={["Tool", "Server", "What it does", { number: "Tokens, about" }]}>
-        {tools.map((tool) => (
-          <tr key={`${tool.server}/${tool.name}`}>
-            <th scope="row">
-              <a href={`/tools/${encodeURIComponent(tool.name)}`}>
-                <Foreign text={tool.name} />
-              </a>
-              {tool.quarantined === undefined ? null : <span class="state bad"> ▲ quarantined</span>}
-            </th>
-            <td>
-              <Foreign text={tool.server} />
-            </td>
-            <td>
-              <div class="clip">
-                <Foreign text={tool.description ?? ""} />
-              </div>
-            </td>
-            <td class="number">{tokensOf(tool).toLocaleString()}</td>
-          </tr>
-        ))}
+      {value === undefined || wanted !== "" ? null : <Unused tools={seen} usedBy={usedBy} />}
+      <Table
+        heads={[
+          "Tool",
+          "Server",
+          "What it does",
+          { number: "Tokens, about" },
+          { number: "Calls" },
+          { number: "Failed" },
+          { number: "p95" },
+          "Last used",
+          ...(as === "" ? [] : ["Hidden by"]),
+        ]}
+      >
+        {tools.slice(0, MAX_ROWS).map((tool) => {
+          const used = usedBy.get(`${tool.server}/${tool.ownName}`);
+          return (
+            <tr key={`${tool.server}/${tool.name}`}>
+              <th scope="row">
+                <a href={`/tools/${encodeURIComponent(tool.name)}`}>
+                  <Foreign text={tool.name} />
+                </a>
+                {tool.quarantined === undefined ? null : <span class="state bad"> ▲ quarantined</span>}
+              </th>
+              <td>
+                <Foreign text={tool.server} />
+              </td>
+              <td>
+                <div class="clip">
+                  <Foreign text={tool.description} />
+                </div>
+              </td>
+              <td class="number">{tool.tokens.toLocaleString()}</td>
+              <td class="number">{used?.calls.toLocaleString() ?? ""}</td>
+              <td class="number">{used === undefined || used.errors === 0 ? "" : used.errors.toLocaleString()}</td>
+              <td class="number">{used === undefined ? "" : timeText(used.p95)}</td>
+              <td>
+                <Since at={used?.lastUsedAt} />
+              </td>
+              {as === "" ? null : (
+                <td>
+                  <Foreign text={tool.hiddenBy ?? ""} />
+                </td>
+              )}
+            </tr>
+          );
+        })}
       </Table>
     </>
   );
 }
 
+/** What nobody has called costs every conversation all the same: the lines that hide it, to copy into the config. */
+function Unused({
+  tools,
+  usedBy,
+}: {
+  tools: readonly ToolInShort[];
+  usedBy: ReadonlyMap<string, { readonly calls: number }>;
+}) {
+  // Where nothing was called yet, nothing is known.
+  if (usedBy.size === 0) return null;
+  const unused = tools.filter(({ server, ownName }) => !usedBy.has(`${server}/${ownName}`));
+  if (unused.length === 0) return null;
+  const sum = unused.reduce((all, { tokens }) => all + tokens, 0);
+  const byServer = new Map<string, string[]>();
+  for (const { server, ownName } of unused) byServer.set(server, [...(byServer.get(server) ?? []), ownName]);
+  const hide = [...byServer].map(([server, names]) => [
+    server,
+    { tools: Object.fromEntries(names.map((name) => [name, { hide: true }])) },
+  ]);
+  return (
+    <details>
+      <summary>
+        {unused.length.toLocaleString()} tools, about {sum.toLocaleString()} tokens, were never called: the lines that
+        hide them
+      </summary>
+      <p>Into the entries of these servers in the config:</p>
+      <pre>
+        <Foreign text={JSON.stringify(Object.fromEntries(hide), undefined, 2)} lines />
+      </pre>
+    </details>
+  );
+}
+
 export function OneTool({ name }: { name: string }) {
-  const { value, trouble } = useLoaded<{ tools: readonly Tool[] }>("/tools");
-  const tool = value?.tools.find((one) => one.name === name);
+  const { value, trouble } = useLoaded<{ tool: Tool }>(`/tools/one?name=${encodeURIComponent(name)}`);
+  const tool = value?.tool;
   if (tool === undefined) {
     return (
       <>
         <h1>
           <Foreign text={name} />
         </h1>
-        <p class="empty">{value === undefined ? trouble : "There is no such tool."}</p>
+        <p class="empty">{trouble}</p>
       </>
     );
   }
@@ -138,6 +205,7 @@ export function OneTool({ name }: { name: string }) {
         <Line text={`toolway call ${shellWord(tool.name)}`} /> <Line text={`toolway inspect ${shellWord(tool.name)}`} />
       </p>
       <Access tool={tool} />
+      {tool.quarantined === undefined ? <Try tool={tool} /> : null}
       <h2>Parameters</h2>
       <pre>
         <Foreign text={JSON.stringify(tool.inputSchema, undefined, 2) ?? ""} lines />

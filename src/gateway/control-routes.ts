@@ -25,6 +25,8 @@ import { systemClock } from "../runtime/clock.js";
 import { nearest } from "../runtime/nearest.js";
 import { LazyDoor } from "./door/lazy-door.js";
 import { tokenRoutes } from "./door/token-routes.js";
+import { toolLineRoutes } from "./door/tool-lines.js";
+import { tryRoutes } from "./door/tries.js";
 import type { Gateway } from "./gateway.js";
 import { loginRoutes } from "./logins/logins.js";
 import { lookRoutes } from "./lookout/routes.js";
@@ -86,6 +88,17 @@ function routesOf(gateway: Gateway): ControlRoutes {
   return {
     ...mailboxRoutes(gateway),
     ...tokenRoutes(gateway.state),
+    ...toolLineRoutes({
+      tools: () => gateway.tools(),
+      hiddenBy: (id) => {
+        const principal = principalOf(gateway, id);
+        return (server, own) => {
+          const decision = gateway.pipeline.access.decide(principal, server, ownToolName(own));
+          return decision.kind === "allow" ? undefined : decision.rule;
+        };
+      },
+    }),
+    ...tryRoutes((input, output, server) => gateway.serveOperator(input, output, server)),
     ...loginRoutes(gateway.logins),
     ...outboxRoutes(() => gateway.outbox),
     ...pinRoutes(gateway.pins, () => gateway.servers.names),

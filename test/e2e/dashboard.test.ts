@@ -40,6 +40,8 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
       mcpServers: {
         rug: stdioFixture("rug", ["--description", description]),
         crash,
+        // A shared server is told that somebody can be asked: the page can.
+        asker: { ...stdioFixture("asker"), declare: ["elicitation"] },
         unset: { url: "http://127.0.0.1:1/mcp", headers: { Authorization: "Bearer $" + "{NOT_SET_ANYWHERE}" } },
       },
     });
@@ -129,6 +131,44 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await page.context().close();
   });
 
+  it("finds a tool by `/`, tries it by a form that is in step with its JSON, and shows the call [calls-recorded]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const page = await open();
+    await page.keyboard.press("/");
+    await page.keyboard.type("elicit");
+    await page.locator(".search a").first().waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "elicit", exact: true }).waitFor();
+    const json = page.getByRole("textbox", { name: "The arguments as JSON" });
+    await page.getByRole("button", { name: "+ what" }).click();
+    await page.getByRole("textbox", { name: "what", exact: true }).fill("Your colour?");
+    expect(JSON.parse(await json.inputValue())).toEqual({ what: "Your colour?" });
+    await json.fill('{ "what": "Your\\u202e <img src=x>?" }');
+    await page.getByRole("button", { name: "Try", exact: true }).click();
+    await page.getByText("Nothing says that this tool only reads").waitFor();
+    await page.getByRole("button", { name: "Call it" }).click();
+    await page.getByText("The server asks").waitFor({ timeout: BROWSER_MS / 2 });
+    await page.getByRole("textbox", { name: "answer *" }).fill("green");
+    await page.getByRole("button", { name: "Answer" }).click();
+    await page.getByRole("heading", { name: "Result" }).waitFor();
+    await page.getByText("green").first().waitFor();
+    // A call that nobody waits for any more is taken back at its server.
+    await json.fill('{ "delayMs": 60000 }');
+    await page.getByRole("button", { name: "Try", exact: true }).click();
+    await page.getByRole("button", { name: "Call it" }).click();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByText("You took it back.").waitFor();
+    await page.keyboard.press("Escape");
+    await page.goto(new URL("/calls?server=asker", page.url()).href);
+    await page.getByText("cancelled").first().waitFor();
+    await page.locator("tbody tr").filter({ hasText: "ok" }).first().getByRole("link").click();
+    await page.getByText("asker took").waitFor();
+    await page.getByRole("heading", { name: "asker/elicit" }).waitFor();
+    expect(await page.locator("main img").count()).toBe(0);
+    await page.context().close();
+  });
+
   it("shows a new token once, and it is a token", { timeout: BROWSER_MS }, async () => {
     const page = await open();
     await page.goto(`${new URL(page.url()).origin}/access`);
@@ -194,7 +234,18 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     async (dark) => {
       const page = await open({ dark });
       const found: string[] = [];
-      for (const view of ["/", "/servers", "/servers/crash", "/tools", "/pins", "/waiting", "/access", "/config"]) {
+      for (const view of [
+        "/",
+        "/calls",
+        "/servers",
+        "/servers/crash",
+        "/tools",
+        "/tools/elicit",
+        "/pins",
+        "/waiting",
+        "/access",
+        "/config",
+      ]) {
         await page.goto(new URL(view, page.url()).href);
         await page.locator("main h1").waitFor();
         await page.evaluate(await readAxe());

@@ -138,7 +138,11 @@ describe("the operator's door", () => {
     const { port, headers } = await enter(door);
     const body = { code: "x".repeat(20_000) };
     expect(await ask(port, "/api/session", { method: "POST", body })).toMatchObject({ status: 413 });
-    expect(await ask(port, "/api/reload", { method: "POST", headers, body })).toMatchObject({ status: 413 });
+    const viewer = await enter(door, "viewer");
+    const more = { ...viewer.headers, "content-type": "application/json", "content-length": 20_000 };
+    expect(await ask(port, "/api/status", { headers: more })).toMatchObject({ status: 413 });
+    const large = { ...headers, "content-length": 1024 * 1024 + 1 };
+    expect(await ask(port, "/api/reload", { method: "POST", headers: large, body: {} })).toMatchObject({ status: 413 });
     expect(acts).toEqual([]);
   });
 

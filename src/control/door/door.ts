@@ -30,6 +30,8 @@ const REQUEST_MS = 30_000;
 const SWEEP_MS = 5_000;
 /** What the page sends is names and small words. Whoever has no session yet is any program of the machine. */
 const MAX_BODY_BYTES = 16 * 1024;
+/** Of an operator: the arguments of a call that they try. What is longer is called from a terminal. */
+const MAX_OPERATOR_BYTES = 1024 * 1024;
 /** A nonce of the page's, which is 32 characters; the rest is room. */
 const MAX_NONCE = 128;
 
@@ -112,7 +114,7 @@ export class OperatorDoor {
     });
     this.#answers = {
       viewer: answererOf({ ...seeing, ...withFeed("viewer") }, MAX_BODY_BYTES),
-      operator: answererOf({ ...seeing, ...acting, ...withFeed("operator") }, MAX_BODY_BYTES),
+      operator: answererOf({ ...seeing, ...acting, ...withFeed("operator") }, MAX_OPERATOR_BYTES),
     };
     this.#answerKnock = answererOf(this.#knocks(), MAX_BODY_BYTES);
   }

@@ -7,8 +7,12 @@ import { tokenRoutesOfPage } from "./token-routes.js";
 
 const SEEING = [
   "GET /status",
+  "GET /calls",
+  "GET /history",
+  "GET /history/tools",
   "GET /access",
-  "GET /tools",
+  "GET /tools/lines",
+  "GET /tools/one",
   "GET /context",
   "GET /runs",
   "GET /tokens",
@@ -25,6 +29,8 @@ const SEEING = [
 /** For operators alone: what acts, and what shows the results of agents' calls. */
 const ACTING = [
   "GET /outbox/writes/:id",
+  "POST /try",
+  "POST /try/answer",
   "POST /reload",
   "POST /servers/:server/reload",
   "POST /servers/:server/stop",

@@ -1,0 +1,390 @@
+// The last calls, live, and one of them: where its time went, in a picture and in words.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { CallsAnswer, KeptCall } from "../../src/contracts/control/calls.js";
+import { shellWord } from "../../src/runtime/words/shell-word.js";
+import { adviceOn, type Phase, phasesOf, remarksOf, sizeText, timeText } from "../call-words.js";
+import { call } from "../door.js";
+import { link, messageOf } from "../model.js";
+import { go, query, setQuery } from "../router.js";
+import { Foreign, Line, Since, Table } from "../words.js";
+
+/** A person reads no more in a second; how many more there were is said. */
+const ROWS_A_LOOK = 50;
+const LOOK_MS = 1_000;
+/** More are found by a filter. */
+const MAX_ROWS = 200;
+
+const FILTERS = ["server", "tool", "principal", "failed", "slowerMs"] as const;
+
+interface Shown {
+  /** Newest first. */
+  readonly rows: readonly KeptCall[];
+  readonly underWay: CallsAnswer["underWay"];
+  readonly last: number;
+  /** How many came and had no room. */
+  readonly left: number;
+}
+
+/** The calls that fit, and what comes after them, for as long as the view is open and nobody holds it still. */
+function useCalls(filter: string, isHeld: boolean): { shown: Shown | undefined; trouble: string } {
+  const [shown, setShown] = useState<Shown>();
+  const [trouble, setTrouble] = useState("");
+  const isLive = link.value.kind === "live";
+  const last = useRef(0);
+  useEffect(() => {
+    last.current = 0;
+    setShown(undefined);
+  }, [filter]);
+  useEffect(() => {
+    if (!isLive || isHeld) return undefined;
+    let isLeft = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const look = async () => {
+      try {
+        const before = last.current;
+        const limit = before === 0 ? MAX_ROWS : ROWS_A_LOOK;
+        const path = `/calls?${filter}&limit=${limit}${before === 0 ? "" : `&after=${before}`}`;
+        const answer = document.hidden ? undefined : await call<CallsAnswer>("GET", path);
+        if (isLeft) return;
+        if (answer !== undefined) {
+          last.current = answer.last;
+          setTrouble("");
+          setShown((now) => added(before === 0 ? undefined : now, answer, before));
+        }
+      } catch (error) {
+        if (!isLeft) setTrouble(messageOf(error));
+      }
+      if (!isLeft) timer = setTimeout(() => void look(), LOOK_MS);
+    };
+    void look();
+    return () => {
+      isLeft = true;
+      clearTimeout(timer);
+    };
+  }, [filter, isLive, isHeld]);
+  return { shown, trouble };
+}
+
+function added(now: Shown | undefined, { calls, underWay, last }: CallsAnswer, before: number): Shown {
+  const rows = [...[...calls].reverse(), ...(now?.rows ?? [])].slice(0, MAX_ROWS);
+  // With a filter nobody knows how many of the others would have fitted.
+  const missed = before === 0 || calls.length < ROWS_A_LOOK ? 0 : last - before - calls.length;
+  return { rows, underWay, last, left: (now?.left ?? 0) + missed };
+}
+
+export function Calls() {
+  const [isPaused, setPaused] = useState(false);
+  const [isOver, setOver] = useState(false);
+  const filter = useMemo(() => {
+    const asked = new URLSearchParams();
+    for (const name of FILTERS) {
+      const value = query.value.get(name);
+      if (value !== null && value !== "") asked.set(name, value);
+    }
+    return asked.toString();
+  }, [query.value]);
+  const { shown, trouble } = useCalls(filter, isPaused || isOver);
+  const group = query.value.get("group") ?? "";
+  const rows = shown?.rows ?? [];
+  return (
+    <>
+      <h1>Calls</h1>
+      <p class="filters">
+        {(["server", "tool", "principal"] as const).map((name) => (
+          <label key={name}>
+            {name === "principal" ? "Agent" : name === "server" ? "Server" : "Tool"}{" "}
+            <input
+              type="search"
+              size={12}
+              value={query.value.get(name) ?? ""}
+              onChange={({ currentTarget }) => setQuery(name, currentTarget.value)}
+            />
+          </label>
+        ))}
+        <label>
+          Slower than{" "}
+          <select
+            value={query.value.get("slowerMs") ?? ""}
+            onChange={({ currentTarget }) => setQuery("slowerMs", currentTarget.value)}
+          >
+            <option value="">any</option>
+            {[10, 100, 500, 1_000, 5_000].map((ms) => (
+              <option key={ms} value={ms}>
+                {ms >= 1_000 ? `${ms / 1_000} s` : `${ms} ms`}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          <input
+            type="checkbox"
+            checked={query.value.get("failed") === "true"}
+            onChange={({ currentTarget }) => setQuery("failed", currentTarget.checked ? "true" : "")}
+          />{" "}
+          failed
+        </label>
+        <label>
+          In groups{" "}
+          <select value={group} onChange={({ currentTarget }) => setQuery("group", currentTarget.value)}>
+            <option value="">no</option>
+            <option value="slowest">the slowest first</option>
+            <option value="reason">failing, by reason</option>
+          </select>
+        </label>
+        <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
+          {isPaused ? "Go on" : "Pause"}
+        </button>
+        <Line text={lineOf(filter)} />
+      </p>
+      {trouble === "" ? null : (
+        <p class="trouble" role="alert">
+          {trouble}
+        </p>
+      )}
+      {shown === undefined ? null : (
+        <p class="empty" role="status">
+          {isPaused
+            ? "Paused."
+            : isOver
+              ? "Held still while you point at it; new ones come when you leave it."
+              : `${shown.underWay.length} under way.`}
+          {shown.left > 0 ? ` ${shown.left.toLocaleString()} more came faster than anybody reads.` : ""}
+        </p>
+      )}
+      {shown !== undefined && rows.length === 0 ? <NoCalls isNarrow={filter !== ""} /> : null}
+      {rows.length === 0 ? null : group === "reason" ? (
+        <Reasons rows={rows} />
+      ) : (
+        <div onPointerEnter={() => setOver(true)} onPointerLeave={() => setOver(false)}>
+          <Rows rows={group === "slowest" ? [...rows].sort((a, b) => b.ms - a.ms) : rows} />
+        </div>
+      )}
+    </>
+  );
+}
+
+function lineOf(filter: string): string {
+  const words = [...new URLSearchParams(filter)].map(([name, value]) => {
+    if (name === "failed") return "--failed";
+    return name === "slowerMs" ? `--slower ${shellWord(`${value}ms`)}` : `--${name} ${shellWord(value)}`;
+  });
+  return ["toolway calls -f", ...words].join(" ");
+}
+
+function NoCalls({ isNarrow }: { isNarrow: boolean }) {
+  if (isNarrow) return <p class="empty">No call of the last ones fits.</p>;
+  return (
+    <p class="empty">
+      No calls yet. <Line text="toolway run claude" />, and they appear here.
+    </p>
+  );
+}
+
+function Rows({ rows }: { rows: readonly KeptCall[] }) {
+  const longest = Math.max(...rows.map(({ ms }) => ms), 1);
+  return (
+    <Table heads={["When", "Agent", "Tool", "Outcome", "Where its time went", { number: "Time" }, { number: "Size" }]}>
+      {rows.map((one) => (
+        <tr key={one.seq}>
+          <td>
+            <a href={`/calls/${one.seq}`}>
+              <Since at={one.endedAt} />
+            </a>
+          </td>
+          <td>
+            <Foreign text={one.client === undefined ? one.principal : `${one.principal} (${one.client})`} />
+          </td>
+          <th scope="row">
+            <Foreign text={nameOf(one)} />
+          </th>
+          <td>
+            <OutcomeWord call={one} />
+          </td>
+          <td>
+            <Bars phases={phasesOf(one)} whole={longest} />
+          </td>
+          <td class="number">{timeText(one.ms)}</td>
+          <td class="number">{sizeText(one.bytes)}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function Reasons({ rows }: { rows: readonly KeptCall[] }) {
+  const groups = new Map<string, KeptCall[]>();
+  for (const one of rows) {
+    if (!one.failed) continue;
+    const key = `${one.outcome} at ${one.server ?? "no server"}`;
+    groups.set(key, [...(groups.get(key) ?? []), one]);
+  }
+  const sorted = [...groups].sort(([, a], [, b]) => b.length - a.length);
+  if (sorted.length === 0) return <p class="empty">None of these failed.</p>;
+  return (
+    <Table heads={["Why", { number: "How often" }, "Last", "What to do"]}>
+      {sorted.map(([why, calls]) => {
+        const [last] = calls;
+        const advice = last === undefined ? undefined : adviceOn(last);
+        return (
+          <tr key={why}>
+            <th scope="row">
+              <Foreign text={why} />
+            </th>
+            <td class="number">{calls.length}</td>
+            <td>
+              <a href={`/calls/${last?.seq ?? 0}`}>
+                <Since at={last?.endedAt} />
+              </a>
+            </td>
+            <td>
+              <Foreign text={advice?.text ?? ""} />
+            </td>
+          </tr>
+        );
+      })}
+    </Table>
+  );
+}
+
+function nameOf({ server, tool, method }: KeptCall): string {
+  return tool === undefined ? method : `${server ?? ""}/${tool}`;
+}
+
+function OutcomeWord({ call: { outcome, failed } }: { call: KeptCall }) {
+  const kind = failed ? "bad" : outcome === "ok" ? "good" : "calm";
+  return (
+    <span class={`state ${kind}`}>
+      <span aria-hidden="true">{{ good: "●", bad: "▲", calm: "○" }[kind]}</span> {outcome}
+    </span>
+  );
+}
+
+/** Widths are attributes of a drawing: the page may have no styles in its elements. */
+function Bars({ phases, whole }: { phases: readonly Phase[]; whole: number }) {
+  let at = 0;
+  return (
+    <svg class="bars" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label={wordsOf(phases)}>
+      <title>{wordsOf(phases)}</title>
+      {phases.map(({ name, ms }) => {
+        const x = at;
+        at += (ms / whole) * 100;
+        return <rect key={name} class={name} x={x} y="0" width={Math.max(0.5, (ms / whole) * 100)} height="8" />;
+      })}
+    </svg>
+  );
+}
+
+function wordsOf(phases: readonly Phase[]): string {
+  return phases.map(({ words }) => words).join(", ") || "no time at all";
+}
+
+/** One call, looked for among those that are kept. */
+export function OneCall({ seq }: { seq: number }) {
+  const [found, setFound] = useState<KeptCall | "gone">();
+  const isLive = link.value.kind === "live";
+  useEffect(() => {
+    if (!isLive) return;
+    // The one after the one before it: the oldest that fits is the last of the answer's beginning.
+    call<CallsAnswer>("GET", `/calls?after=${Math.max(0, seq - 1)}&limit=5000`).then(
+      ({ calls }) => setFound(calls.find((one) => one.seq === seq) ?? "gone"),
+      () => setFound("gone"),
+    );
+  }, [seq, isLive]);
+  if (found === undefined) return <h1>Call {seq}</h1>;
+  if (found === "gone") {
+    return (
+      <>
+        <h1>Call {seq}</h1>
+        <p class="empty">It is not among the last 5,000 any more.</p>
+      </>
+    );
+  }
+  const phases = phasesOf(found);
+  const advice = adviceOn(found);
+  return (
+    <>
+      <h1>
+        <Foreign text={nameOf(found)} />
+      </h1>
+      <p>
+        <OutcomeWord call={found} /> in {timeText(found.ms)}, <Since at={found.endedAt} />, for{" "}
+        <Foreign text={found.principal} />
+        {found.client === undefined ? null : (
+          <>
+            {" "}
+            by <Foreign text={found.client} />
+          </>
+        )}
+        .
+      </p>
+      <Waterfall phases={phases} whole={found.ms} />
+      {remarksOf(found).map((text) => (
+        <p key={text}>
+          <Foreign text={text} />
+        </p>
+      ))}
+      {advice === undefined ? null : (
+        <p class="need">
+          <Foreign text={advice.text} /> {advice.line === undefined ? null : <Line text={advice.line} />}
+        </p>
+      )}
+      <dl class="facts">
+        <Fact name="Role" value={found.role} />
+        <Fact name="Method" value={found.method} />
+        <Fact name="Request id" value={String(found.id)} />
+        <Fact name="Trace id" value={found.trace} />
+        <Fact name="Sent" value={`${found.attempt} ${found.attempt === 1 ? "time" : "times"}`} />
+        <Fact name="Request" value={sizeText(found.bytesIn)} />
+        <Fact name="Result" value={sizeText(found.bytes)} />
+        <Fact name="Cache" value={found.cache} />
+      </dl>
+      {found.tool === undefined ? null : (
+        <p class="acts">
+          <button type="button" onClick={() => go(`/tools?find=${encodeURIComponent(found.tool ?? "")}`)}>
+            Its tool
+          </button>
+          <Line text={`toolway call ${shellWord(`${found.server ?? ""}/${found.tool}`)}`} />
+        </p>
+      )}
+    </>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: string | undefined }) {
+  if (value === undefined || value === "") return null;
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        <Foreign text={value} />
+      </dd>
+    </div>
+  );
+}
+
+function Waterfall({ phases, whole }: { phases: readonly Phase[]; whole: number }) {
+  let at = 0;
+  return (
+    <ol class="waterfall">
+      {phases.map(({ name, ms, words }) => {
+        const x = whole === 0 ? 0 : (at / whole) * 100;
+        at += ms;
+        return (
+          <li key={name}>
+            <svg class="bars" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+              <rect
+                class={name}
+                x={Math.min(99, x)}
+                y="0"
+                width={Math.max(0.7, (ms / Math.max(whole, ms)) * 100)}
+                height="8"
+              />
+            </svg>
+            <Foreign text={words} />
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
