@@ -344,6 +344,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "engine-versions",
+    text: "A record of a newer version is left alone by an older gateway: not read, not written over, and shown as held.",
+    status: "made",
+  },
+  {
     id: "engine-told",
     text: "An engine that is too old is refused, and of any other it is said which promises hold on it.",
     status: "made",

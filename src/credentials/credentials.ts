@@ -128,4 +128,5 @@ const NO_GRANTS: GrantKeeper = {
   put: async () => {},
   delete: async () => {},
   alone: (act) => act(),
+  watch: () => () => {},
 };

@@ -1,9 +1,10 @@
 // A login as it is kept: who issued it, to which client, and its tokens. Sealed on disk, for one server at one address.
 
 import type { OAuthLogin } from "../contracts/server-spec.js";
-import type { DurableMap } from "../contracts/store.js";
+import type { SharedMap } from "../contracts/store.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { Sealer } from "../runtime/seal.js";
+import type { RenewalClaims } from "./renewal-claims.js";
 
 /** An authorization server as it was found. */
 export interface Issuer {
@@ -56,12 +57,16 @@ export interface GrantKeeper {
    * makes a second reader of the same login while the first one's renewal is still under way.
    */
   alone<T>(act: () => Promise<T>): Promise<T>;
+  /** Tells that another gateway may have changed it; nothing where there is none. The returned function ends it. */
+  watch(changed: () => void): () => void;
 }
 
 /** What it takes to keep logins. */
 export interface GrantStore {
-  readonly map: DurableMap<GrantRecord>;
+  readonly map: SharedMap<GrantRecord>;
   readonly vault: Sealer;
+  /** Where other gateways have the same logins: who of them renews one. */
+  readonly claims?: RenewalClaims | undefined;
 }
 
 /** Who is at work on each login, by the map that they are kept in. There are no more than servers. */
@@ -69,7 +74,7 @@ const turns = new WeakMap<object, Map<string, Promise<unknown>>>();
 
 /** A login for another address or another client is not readable by this one: the entry is another then. */
 export function grantKeeper(
-  { map, vault }: GrantStore,
+  { map, vault, claims }: GrantStore,
   server: string,
   { url, clientId }: { readonly url: string; readonly clientId: OAuthLogin["clientId"] },
 ): GrantKeeper {
@@ -85,9 +90,16 @@ export function grantKeeper(
     alone(act) {
       const ofMap = turns.get(map) ?? new Map<string, Promise<unknown>>();
       turns.set(map, ofMap);
-      const turn = (ofMap.get(server) ?? Promise.resolve()).then(act, act);
+      const held = claims === undefined ? act : () => claims.hold(server, act);
+      const turn = (ofMap.get(server) ?? Promise.resolve()).then(held, held);
       ofMap.set(server, turn);
       return turn;
     },
+    watch: (changed) =>
+      claims === undefined
+        ? () => {}
+        : map.watch((name) => {
+            if (name === server) changed();
+          }),
   };
 }

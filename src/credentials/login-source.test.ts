@@ -8,6 +8,7 @@ import { ClientSource } from "./client-source.js";
 import { Credential } from "./credential.js";
 import { type GrantRecord, grantKeeper } from "./grant.js";
 import { LoginSource } from "./login-source.js";
+import { type RenewalClaim, RenewalClaims } from "./renewal-claims.js";
 
 const SERVER = "https://mcp.example.com/mcp";
 const ISSUER = "https://login.example.com";
@@ -104,6 +105,11 @@ function make(authority: Authority, settings: { scopes?: string[]; clientId?: st
     onToken: () => {},
   });
   return { source, credential, changes: () => changes };
+}
+
+function bound(target: object, name: string | symbol): unknown {
+  const value = Reflect.get(target, name, target) as unknown;
+  return typeof value === "function" ? value.bind(target) : value;
 }
 
 const hanging = new Promise<never>(() => {});
@@ -344,6 +350,27 @@ describe("a login by OAuth", () => {
     expect(await waiting).toBe("access-2");
     expect(await later).toBe("access-2");
     expect(authority.tokenRequests()).toEqual(["authorization_code", "refresh_token"]);
+  });
+
+  it("is renewed once for two gateways that have it together, and both go on with what that gave [engine-shared]", async () => {
+    const { authority, credential } = await loggedIn();
+    const claims = new MemoryMap<RenewalClaim>("claims");
+    const [one, two] = ["a", "b"].map((self) => {
+      // Each has the map for itself in memory, as gateways have: turns within one process do not help here.
+      const own = new Proxy(map, { get: (target, name) => bound(target, name) });
+      const store = { map: own, vault, claims: new RenewalClaims(claims, self, () => clock.ms) };
+      const keeper = grantKeeper(store, "linear", { url: SERVER, clientId: undefined });
+      return new LoginSource(options(authority), { from: "oauth" }, keeper, async () => undefined);
+    }) as [LoginSource, LoginSource];
+    expect([one.read(), two.read()]).toEqual(["access-1", "access-1"]);
+    await credential.close();
+    authority.token = (body) => (body.get("refresh_token") === "refresh-1" ? gives() : { error: "invalid_grant" });
+    clock.ms += 3600_000;
+    expect(await Promise.all([one.read(), two.read()])).toEqual(["access-2", "access-2"]);
+    expect(authority.tokenRequests()).toEqual(["authorization_code", "refresh_token"]);
+    await one.logout();
+    expect(await two.read()).toBeUndefined();
+    await Promise.all([one.stop(), two.stop()]);
   });
 
   it("from which somebody logs out while its code is being traded stays out, and the tokens are given back", async () => {

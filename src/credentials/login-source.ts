@@ -54,6 +54,7 @@ export class LoginSource extends RenewedSource {
   #generation = 0;
   #finished = 0;
   #logouts = 0;
+  readonly #unwatch: () => void;
   /** What the newest request showed the authorization server beside the login that is kept; it may repeat that. */
   #shownThere: readonly (string | undefined)[] = [];
   /** Scopes that a call was refused for, which the next login asks for too. */
@@ -71,6 +72,27 @@ export class LoginSource extends RenewedSource {
     this.#secret = secret;
     this.name = "its login";
     this.remedy = `\`toolway login ${shellWord(options.server)}\` logs in.`;
+    this.#unwatch = grants.watch(() => this.#told());
+  }
+
+  override stop(): Promise<void> {
+    this.#unwatch();
+    return super.stop();
+  }
+
+  /** Somebody wrote the login, we ourselves perhaps: what another gateway renewed, logged in or out counts here too. */
+  #told(): void {
+    if (!this.#isRead) return;
+    const [before, now] = [this.#grant, this.#grants.get()];
+    if (now?.tokens.access === before?.tokens.access) return;
+    this.#grant = now;
+    // A renewal is of the same login, and what was kept of answers is still what it would be.
+    const isSame = before?.client.client_id === now?.client.client_id && before?.issuer.url === now?.issuer.url;
+    if (!isSame || before?.tokens.scopes.join(" ") !== now?.tokens.scopes.join(" ")) {
+      this.#generation++;
+      this.#lacking = [];
+    }
+    this.changed();
   }
 
   protected tokens(): TokenSet | undefined {
@@ -128,14 +150,16 @@ export class LoginSource extends RenewedSource {
   protected override readonly renewalOutlives = true;
 
   protected renew(protocol: Protocol, fetch: AuthFetch): Promise<string | undefined> {
-    return this.#grants.alone(() => this.#renew(protocol, fetch));
+    const before = this.tokens();
+    return this.#grants.alone(() => this.#renew(protocol, fetch, before));
   }
 
-  async #renew(protocol: Protocol, fetch: AuthFetch): Promise<string | undefined> {
+  async #renew(protocol: Protocol, fetch: AuthFetch, before: TokenSet | undefined): Promise<string | undefined> {
     const generation = this.#generation;
     const kept = this.#grants.get();
-    // It was renewed by the entry of before, whose end did not stop that.
-    if (kept !== undefined && this.#grant !== undefined && kept.tokens.refresh !== this.#grant.tokens.refresh) {
+    // It was renewed meanwhile: by the entry of before, whose end did not stop that, or by another gateway.
+    const isOther = kept?.tokens.access !== before?.access || kept?.tokens.refresh !== before?.refresh;
+    if (kept !== undefined && before !== undefined && isOther) {
       this.#grant = kept;
       return kept.tokens.access;
     }

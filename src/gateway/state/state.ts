@@ -10,10 +10,12 @@ import type { SessionRecord } from "../../contracts/session-record.js";
 import type { DumpEntry, DurableMap, SharedMap, Store } from "../../contracts/store.js";
 import type { DoorRecord } from "../../control/door/door.js";
 import type { GrantRecord, GrantStore } from "../../credentials/grant.js";
+import { type RenewalClaim, RenewalClaims } from "../../credentials/renewal-claims.js";
 import { TaskIds } from "../../pipeline/tasks/ids.js";
 import type { TaskRecord } from "../../pipeline/tasks/table.js";
 import type { ContextChanges } from "../../policy/contexts.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { systemClock } from "../../runtime/clock.js";
 import { isRedacted } from "../../runtime/redact/redactor.js";
 import { redactorFor, type SecretSource } from "../../runtime/redact/secrets-of.js";
 import { createSealer, createSteadySealer, createVault, openKey, type Sealer } from "../../runtime/seal.js";
@@ -213,7 +215,14 @@ function stateOf(place: Place, shared: SharedPlace | undefined, tokens: TokenBoo
     contexts: maps.shared<ContextChanges>("contexts"),
     runs: maps.shared<RunRecord>("runs"),
     door: place.shared<DoorRecord>("door"),
-    grants: { map: maps.shared<GrantRecord>("logins"), vault: createVault(key) },
+    grants: {
+      map: maps.shared<GrantRecord>("logins"),
+      vault: createVault(key),
+      claims:
+        shared === undefined
+          ? undefined
+          : new RenewalClaims(maps.shared<RenewalClaim>("login-claims"), shared.engine.self, systemClock.now),
+    },
     // Each gateway has inboxes of its own, also where the rest is shared.
     inbox: inboxOf(place.key),
     engine: shared?.engine,

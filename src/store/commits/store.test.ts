@@ -1,8 +1,11 @@
 // What the store does at its bounds and beside what is not its own, over a virtual engine and in virtual time.
 
+import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { randomOf, VirtualEngine, VirtualTime } from "../../../test/fixtures/store/virtual-stream.js";
 import type { Store } from "../../contracts/store.js";
+import { createTextVault } from "../../runtime/seal.js";
+import { decodeCommit, encodeCommit } from "./commit.js";
 import { openCommitStore } from "./store.js";
 
 const CALM = { lost: 0, doubled: 0, late: 0 };
@@ -123,6 +126,45 @@ describe("a store of commits", () => {
     expect(await done(outcome)).toBe("unknown");
     // What is known not to be written is called by its name.
     expect(await done(codeOf(map.put("k", 3)))).toBe("newer");
+  });
+
+  it("does not show the value of before where a newer version has written, tells so, and holds the record until it can be read [engine-versions]", async () => {
+    const { engine, open, done, pass } = virtual("shared");
+    const store = await open();
+    const map = store.shared<number>("m");
+    const told: [string, number | undefined][] = [];
+    map.watch((key, value) => told.push([key, value]));
+    await done(map.put("k", 1));
+    const [{ subject } = { subject: "" }] = engine.history;
+    engine.publish({ subject, id: "newer", body: '{"v":2}\n', expected: undefined });
+    await done(map.put("other", 1));
+    await pass(1_000);
+    expect(map.get("k")).toBeUndefined();
+    expect([...map.entries()]).toEqual([["other", 1]]);
+    expect(told).toContainEqual(["k", undefined]);
+    expect(store.stats().held).toBe(1);
+    expect(await done(codeOf(map.put("k", 2)))).toBe("newer");
+    expect(engine.last(subject)?.body).toBe('{"v":2}\n');
+    // The newer one is rolled back, and writes as it did.
+    const body = '{"v":1,"id":"old","after":[],"writes":[["m","m","k",1]]}\n3';
+    engine.publish({ subject, id: "old", body, expected: undefined });
+    await pass(1_000);
+    expect(map.get("k")).toBe(3);
+    expect(store.stats().held).toBe(0);
+    expect(await done(codeOf(map.put("k", 4)))).toBe("written");
+  });
+
+  it("keeps values from whoever has not the key, and takes none that were not sealed [engine-sealed]", async () => {
+    const vault = createTextVault(randomBytes(32));
+    const commit = { id: "a.1", after: [], writes: [{ kind: "m", name: "m", key: "k", json: '"secret"' }] } as const;
+    const body = encodeCommit(commit, vault);
+    expect(body).not.toContain("secret");
+    expect(decodeCommit(body, vault)).toEqual(commit);
+    expect(decodeCommit(body, createTextVault(randomBytes(32)))).toBe("sealed");
+    expect(decodeCommit(body)).toBe("sealed");
+    expect(decodeCommit(encodeCommit(commit), vault)).toBe("foreign");
+    // A sealed value is good in its own commit alone.
+    expect(decodeCommit(body.replace('"a.1"', '"a.2"'), vault)).toBe("sealed");
   });
 
   it("lets nothing wait for a silent engine longer than twice the time of a try [engine-away]", async () => {
