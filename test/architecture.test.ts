@@ -17,9 +17,10 @@ const ALLOWED: Readonly<Record<string, string>> = {
   cache: "contracts protocol runtime",
   catalog: "contracts protocol protocol/definitions runtime",
   cli: "cli/commands cli/line runtime",
+  "cli/audit": "cli/gateway cli/line contracts/control observe/audit runtime",
   "cli/call": "cli/line protocol runtime",
   "cli/commands":
-    "agents/import cli/call cli/edit cli/executor cli/gateway cli/line cli/login cli/mailbox cli/outbox cli/run cli/text config contracts contracts/control demo mailbox/wire observe/server-logs protocol runtime runtime/words",
+    "agents/import cli/audit cli/call cli/edit cli/executor cli/gateway cli/line cli/login cli/mailbox cli/outbox cli/run cli/text config contracts contracts/control demo mailbox/wire observe/server-logs protocol runtime runtime/words",
   "cli/edit": "agents/import cli/gateway cli/line cli/setup cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway":
@@ -36,7 +37,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "config/clients": "runtime",
   "config/inputs": "runtime",
   "config/edit": "config config/clients runtime runtime/redact",
-  contracts: "protocol",
+  contracts: "contracts/control protocol",
   "contracts/engine": "contracts",
   "contracts/control": "",
   control: "runtime",
@@ -64,13 +65,14 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "gateway/door": "contracts contracts/control control control/door runtime tokens",
   "gateway/engine": "contracts contracts/engine runtime store/nats store/ownership",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
-  "gateway/lookout": "control observe observe/calls observe/metrics runtime",
+  "gateway/lookout":
+    "config contracts/control control gateway/state observe observe/audit observe/calls observe/metrics protocol runtime",
   "gateway/outbox":
     "catalog contracts contracts/engine gateway/state observe outbox outbox/lanes outbox/shared pipeline protocol runtime",
   "gateway/runs": "contracts policy protocol runtime runtime/processes tokens",
   "gateway/sharing": "config contracts endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
   "gateway/state":
-    "contracts contracts/engine control/door credentials gateway/runs observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
+    "contracts contracts/engine control/door credentials gateway/runs observe observe/audit pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
   mailbox: "runtime",
   "mailbox/broker": "contracts mailbox mailbox/peer mailbox/wire observe runtime runtime/memory sockets",
   "mailbox/join": "mailbox/peer mailbox/wire runtime",
@@ -80,8 +82,9 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/state observe policy protocol runtime upstream",
   observe: "contracts observe/trace protocol runtime",
+  "observe/audit": "contracts/control observe protocol runtime/redact",
   "observe/calls": "contracts/control observe protocol",
-  "observe/metrics": "contracts observe observe/calls protocol runtime",
+  "observe/metrics": "contracts observe observe/audit observe/calls protocol runtime",
   "observe/server-logs": "observe",
   "observe/trace": "contracts protocol",
   outbox: "contracts outbox/lanes protocol runtime",

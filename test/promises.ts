@@ -169,6 +169,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "audit-tells",
+    text: "The audit log has a line for each call, refusal and act of an operator. A line that was changed, taken out or put elsewhere is named, so is a tail that was cut off where its head or an anchor is kept; what found no room is counted, and no line is written twice.",
+    status: "made",
+  },
+  {
     id: "metrics-agree",
     text: "Numbers are made of the records of calls: what the server took and what was ours are told apart, every refusal has its rule, what found no label is counted, and no name that an agent made up is one.",
     status: "made",

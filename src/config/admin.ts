@@ -1,10 +1,10 @@
-// `admin` of a config: whether the operator's door is held open, where, and under which names. That it is opened at all is
-// control/door's.
+// `admin` and `audit` of a config, which are the operator's. The first says whether the operator's door is held open, where,
+// and under which names; that it is opened at all is control/door's.
 
 import type { AdminSettings } from "../contracts/settings.js";
 import { isLoopback } from "../runtime/addresses.js";
 import { parseListen } from "./config.js";
-import { list, type OutOf, optional, required, strict, text as textForm } from "./form.js";
+import { defaulted, list, type OutOf, optional, required, strict, text as textForm, whole, word } from "./form.js";
 import type { KeyPath } from "./mistakes.js";
 import { absolutePath } from "./paths.js";
 import { type ResolveContext, text } from "./variables.js";
@@ -76,3 +76,25 @@ export function resolveAdmin(
 function isHostName(host: string): boolean {
   return /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/.test(host);
 }
+
+/** `audit`: the log of what agents and operators did. */
+export const auditForm = strict({
+  path: optional(filled, "The folder of the log. Default: `audit` in the state directory."),
+  maxFileBytes: defaulted(
+    whole({ min: 65_536, max: 2 ** 30 }),
+    2 ** 26,
+    "Of one file; after a day another is begun anyway.",
+  ),
+  maxBytes: defaulted(whole({ min: 131_072 }), 2 ** 30, "Of all files: the oldest are removed, and a line says so."),
+  maxAgeDays: defaulted(whole({ min: 1, max: 36_500 }), 30, "Older files are removed, and a line says so."),
+  arguments: defaulted(
+    word(["none", "hmac", "redacted"]),
+    "none",
+    "What of arguments is in it: nothing, an HMAC, or at most 4 KiB of them without secrets. Results never are.",
+  ),
+  onFull: defaulted(
+    word(["drop", "refuse"]),
+    "drop",
+    "While there is no room lines are lost and counted, or calls refused.",
+  ),
+});

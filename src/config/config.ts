@@ -138,10 +138,24 @@ export interface Config {
   readonly outbox: OutboxLimits;
   /** Where spans go, by OTLP over HTTP. Undefined where calls are not traced. */
   readonly telemetry: { readonly otlp: string } | undefined;
+  /** Undefined where none is kept. */
+  readonly audit: AuditConfig | undefined;
   /** `calls`: a line for each; undefined where whoever starts the gateway decides. */
   readonly log: { readonly calls?: boolean | undefined };
   /** Ready to print: where, which key, what about it. */
   readonly warnings: readonly string[];
+}
+
+/** The audit log: where it is, how large and how old it may become, what of arguments is in it. */
+export interface AuditConfig {
+  /** A folder; undefined for the one in the state directory. */
+  readonly path: string | undefined;
+  readonly maxFileBytes: number;
+  readonly maxBytes: number;
+  readonly maxAgeDays: number;
+  readonly arguments: "none" | "hmac" | "redacted";
+  /** What becomes of calls while there is no room for their lines. */
+  readonly onFull: "drop" | "refuse";
 }
 
 /** Loopback by default: anything else is a decision. */

@@ -112,6 +112,7 @@ export function keyTables(): Readonly<Record<string, string>> {
     cache: table(OWN_OBJECTS.cache),
     outbox: table(OWN_OBJECTS.outbox),
     telemetry: table(OWN_OBJECTS.telemetry),
+    audit: table(OWN_OBJECTS.audit),
     log: table(OWN_OBJECTS.log),
   };
 }

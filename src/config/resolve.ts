@@ -58,6 +58,11 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
   const { state } = settings;
   const stateDir = state && absolutePath(text(state, ["state"], context), dir, variables.home);
   const telemetry = resolveTelemetry(settings.telemetry, context);
+  const audit = settings.audit && {
+    ...settings.audit,
+    path:
+      settings.audit.path && absolutePath(text(settings.audit.path, ["audit", "path"], context), dir, variables.home),
+  };
   const share = resolveShare(settings.share, context);
   const engine = resolveEngine(settings.engine, context);
   const admin = resolveAdmin(settings.admin, context);
@@ -107,6 +112,7 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
     cache,
     outbox,
     telemetry,
+    audit,
     log,
     warnings: report.warnings,
   };

@@ -2,7 +2,7 @@
 // docs/config.md are made from it. Objects that other clients share are loose; resolve.ts judges unknown keys.
 
 import { DEFAULT_ROLE, EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/settings.js";
-import { adminForm } from "./admin.js";
+import { adminForm, auditForm } from "./admin.js";
 import { authForm, bearerForm, clientCredentialsForm, oauthForm } from "./auth.js";
 import {
   DEFAULT_AWAY_WAIT_MS,
@@ -531,6 +531,7 @@ export const settingsFields = {
   cache: defaulted(cache, {}, "Bounds on the results that are kept."),
   outbox: defaulted(outbox, {}, "Bounds on the calls that are kept while their servers are away."),
   telemetry: optional(telemetry, "Where spans go."),
+  audit: optional(auditForm, "A log of calls, refusals and acts of operators that cannot be changed unseen."),
   log: defaulted(log, {}, "What is logged."),
 };
 
@@ -557,6 +558,7 @@ export const OWN_OBJECTS = {
   outbox: outbox.fields,
   confirm: confirm.fields,
   telemetry: telemetry.fields,
+  audit: auditForm.fields,
   log: log.fields,
   executors: executor.fields,
   engine: engineForm.fields,

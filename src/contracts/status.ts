@@ -1,5 +1,6 @@
 // What `toolway status` and the control socket tell of a running gateway.
 
+import type { AuditHeadAnswer } from "./control/audit.js";
 import type { ExecutorStatus } from "./executors.js";
 import type { OutboxStatus } from "./outbox.js";
 import type { UnlistedRoles } from "./settings.js";
@@ -178,6 +179,8 @@ export interface GatewayStatus {
   /** Those who make requests in other networks. */
   readonly executors: readonly ExecutorStatus[];
   /** Names and URIs that two servers claim, and what became of them; those of one cause are one line. */
+  /** Undefined where no audit log is kept. */
+  readonly audit?: AuditHeadAnswer | undefined;
   readonly conflicts: readonly string[];
   /** Entries of lists that are left out, and settings of the config that fit nothing. */
   readonly notes: readonly string[];

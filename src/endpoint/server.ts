@@ -405,7 +405,7 @@ class Endpoint implements HttpEndpoint {
   }
 
   #unauthorized(res: ServerResponse, path: string, why: string, error: string | undefined): void {
-    this.#options.log?.({ kind: "refused", status: 401, path, why });
+    this.#options.log?.({ kind: "refused", status: 401, path, why, address: res.req.socket.remoteAddress });
     const challenge = error === undefined ? 'Bearer realm="toolway"' : `Bearer realm="toolway", error="${error}"`;
     const message = `${why} Send the header "Authorization: Bearer <token>"; "toolway token show" prints the default one.`;
     refuse(res, 401, UNAUTHORIZED, message, ["WWW-Authenticate", challenge]);

@@ -14,6 +14,7 @@ const NEEDS_RESTART: readonly { readonly key: string; read(config: Config): unkn
   { key: "engine", read: ({ engine }) => engine },
   { key: "pageSize", read: ({ pageSize }) => pageSize },
   { key: "telemetry", read: ({ telemetry }) => telemetry },
+  { key: "audit", read: ({ audit }) => audit },
 ];
 
 /** What a reload changes at once; servers are told of by name. */

@@ -42,6 +42,7 @@ export async function openControl(
   { stop, hasDoor = true }: { readonly stop?: StopGateway | undefined; readonly hasDoor?: boolean } = {},
 ): Promise<ControlServer> {
   const routes = routesOf(gateway);
+  const { lookout } = gateway;
   const door = new LazyDoor(
     {
       state: gateway.state,
@@ -53,11 +54,14 @@ export async function openControl(
         return { now: readCertificate(files), follow: (shown) => new Certificate(shown, files, gateway.log) };
       },
     },
-    () => routes,
+    () => lookout.audited(routes, "page"),
   );
   const control = await serveControl({
     path: claimSocketPath(stateDir, env),
-    routes: { ...routes, ...door.routes, "POST /down": ({ body }) => down(gateway, fields(body), stop) },
+    routes: lookout.audited(
+      { ...routes, ...door.routes, "POST /down": ({ body }) => down(gateway, fields(body), stop) },
+      "socket",
+    ),
     upgrades: {
       // The socket is half-open once the agent has gone: its other half is ours to end.
       [STDIO_UPGRADE]: (socket: Duplex, query: URLSearchParams) =>

@@ -88,7 +88,7 @@ export async function createGateway(input: GatewayInput, options: GatewayOptions
 }
 
 /** What a gateway is made of, but for what has to be opened first. */
-interface ClosedParts extends Omit<GatewayParts, "state" | "telemetry"> {
+interface ClosedParts extends Omit<GatewayParts, "state" | "telemetry" | "audit"> {
   readonly stateDir: string | undefined;
   readonly opentelemetry: OpenTelemetryApi | undefined;
 }
@@ -113,7 +113,8 @@ export async function openGateway({ stateDir, opentelemetry, ...parts }: ClosedP
       env,
       log: (level, text) => log[level](text),
     });
-    return new Gateway({ ...parts, state, telemetry });
+    const audit = config.audit && (await (await import("./lookout/open-audit.js")).openAudit(config.audit, state, log));
+    return new Gateway({ ...parts, state, telemetry, audit });
   } catch (error) {
     await state.close();
     throw error;

@@ -35,7 +35,7 @@ import { hearingOf, type ProgramCalls } from "./program-call.js";
 import { AGENT_WAIT_MS, PLAN_WAIT_MS, Readiness } from "./readiness.js";
 import { serveRun } from "./runs/run-socket.js";
 import { Runs, type SweepRun } from "./runs/runs.js";
-import { type Stages, wireStages } from "./stages.js";
+import { type StageParts, type Stages, wireStages } from "./stages.js";
 import { engineSeen, isThereForAgents } from "./state/engine-seen.js";
 import { KeptContexts } from "./state/kept-contexts.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
@@ -75,6 +75,7 @@ export interface GatewayParts {
   readonly state: GatewayState;
   readonly log: Log;
   readonly telemetry?: Telemetry | undefined;
+  readonly audit?: StageParts["audit"];
   readonly env: NodeJS.ProcessEnv;
   /** Everybody is let in. For loopback only; checked at listen(). */
   readonly noAuth: boolean;
@@ -116,6 +117,7 @@ export class Gateway {
   readonly calls: ProgramCalls;
   readonly pins: StoredPins;
   readonly servers: ServerPool;
+  readonly lookout: Lookout;
   /** Agents that `toolway run` started. */
   readonly runs: Runs;
   #forRuns: "gateway" | "endpoint" | undefined;
@@ -131,7 +133,7 @@ export class Gateway {
     this.#startServers = parts.startServers;
     this.#telemetry = telemetry;
     const stages = wireStages(
-      { config, state, log, telemetry, env, lazyLists, startedAt: this.#startedAt },
+      { config, state, log, telemetry, audit: parts.audit, env, lazyLists, startedAt: this.#startedAt },
       {
         config: () => this.config,
         soleAgent: () => this.#soleAgent,
@@ -146,6 +148,7 @@ export class Gateway {
     this.calls = stages.calls;
     this.pins = stages.pins;
     this.servers = stages.servers;
+    this.lookout = stages.lookout;
     this.logins = new Logins(stages, () => this.config.servers, { endpoint: () => this.#endpoint?.url, log });
     this.#inUse = new ConfigInUse({
       config,
@@ -423,10 +426,6 @@ export class Gateway {
     return this.#stages.mailboxes;
   }
 
-  get lookout(): Lookout {
-    return this.#stages.lookout;
-  }
-
   status(): GatewayStatus {
     const { catalog, cache, credentials, executors, held, sharing } = this.#stages;
     const quarantined = quarantinedByServer(catalog, this.pins);
@@ -461,6 +460,7 @@ export class Gateway {
       outbox: this.outbox === undefined ? undefined : outboxStatus(this.outbox),
       engine: engineSeen(this.#state.engine, systemClock),
       executors: executors.status(),
+      audit: this.lookout.auditStatus(),
       conflicts: catalog.conflicts().map((text) => safeLine(this.config.servers, text)),
       notes: catalog.notes().map((text) => safeLine(this.config.servers, text)),
     };

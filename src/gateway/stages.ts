@@ -39,7 +39,8 @@ import { requestShortly } from "../upstream/http/short-request.js";
 import { linkMaker } from "../upstream/links.js";
 import { ServerPool } from "../upstream/servers.js";
 import { Executors } from "./executors.js";
-import { Lookout } from "./lookout/lookout.js";
+import { auditFull, Lookout } from "./lookout/lookout.js";
+import type { OpenedAudit } from "./lookout/open-audit.js";
 import { Mailboxes } from "./mailboxes.js";
 import { GatewayOutbox } from "./outbox/outbox.js";
 import { ProgramCalls } from "./program-call.js";
@@ -51,11 +52,12 @@ import { StoredLists } from "./state/stored-lists.js";
 import { StoredPins } from "./state/stored-pins.js";
 import { UnusedPatterns } from "./tool-listing.js";
 
-interface StageParts {
+export interface StageParts {
   /** As it is at the start. */
   readonly config: Config;
   readonly state: GatewayState;
   readonly log: Log;
+  readonly audit?: OpenedAudit | undefined;
   readonly telemetry: Telemetry | undefined;
   readonly env: NodeJS.ProcessEnv;
   readonly startedAt: string;
@@ -153,11 +155,14 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   );
   const history = new History((server, tool) => metrics.toolLabel(server, tool));
   happenings.onRestart = (server) => history.restarted(server, systemClock.wall());
+  const audit = parts.audit?.begin(safeName);
+  observer.keepsRequests = audit?.wantsArguments === true;
   const records = new CallRecords({
     lines: new CallLines(log, safeName),
     metrics,
     kept: new KeptCalls(safeName),
     history,
+    audit,
     happenings,
     dropped: () => ({ log: log.lines?.dropped ?? 0, spans: parts.telemetry?.stats()?.dropped ?? 0 }),
   });
@@ -249,6 +254,9 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     log: (level, text) => log[level](text),
   });
   pipeline.attach(servers);
+  if (audit !== undefined) {
+    pipeline.access.halted = () => (audit.isRefusing ? auditFull(audit.problem) : undefined);
+  }
   const outbox = new GatewayOutbox({
     state,
     log,
@@ -303,7 +311,13 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     lists,
     patterns,
     calls: new ProgramCalls(pipeline),
-    lookout: new Lookout({ records, observer, stateDir: state.dir, warn: (text) => log.warn(text) }),
+    lookout: new Lookout({
+      records,
+      observer,
+      stateDir: state.dir,
+      auditDir: parts.audit?.dir,
+      warn: (text) => log.warn(text),
+    }),
     records,
     stderr,
     reaper,

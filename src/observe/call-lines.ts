@@ -7,7 +7,7 @@ import type { CallSink } from "./call-recorder.js";
 import type { Log, LogFields, LogLevel } from "./log.js";
 
 /** Agents ask for lists all the time, and nothing is done by it. */
-const QUIET: ReadonlySet<string> = new Set([
+export const QUIET: ReadonlySet<string> = new Set([
   "tools/list",
   "prompts/list",
   "resources/list",

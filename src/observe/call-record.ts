@@ -6,6 +6,7 @@ import type { Principal } from "../contracts/caller.js";
 import type { Mending } from "../contracts/service.js";
 import type { RefusalRule } from "../protocol/errors.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
+import type { RequestMessage } from "../protocol/message.js";
 import type { Era } from "../protocol/modern.js";
 import type { Outcome } from "./outcome.js";
 import type { CacheUse } from "./traces.js";
@@ -57,6 +58,8 @@ export interface CallRecord {
   traceId: string | undefined;
   /** The agent's own id of the request. */
   id: RpcId;
+  /** Undefined where nobody wants what was asked: only the audit log may, and it is never kept beyond the moment. */
+  request: RequestMessage | undefined;
 }
 
 /** As OpenTelemetry calls them. */
@@ -130,6 +133,7 @@ export function clearRecord(record: CallRecord): void {
   record.sessionKey = "";
   record.traceId = undefined;
   record.id = 0;
+  record.request = undefined;
 }
 
 export function emptyRecord(): CallRecord {
@@ -161,6 +165,7 @@ export function emptyRecord(): CallRecord {
     sessionKey: "",
     traceId: undefined,
     id: 0,
+    request: undefined,
   };
 }
 

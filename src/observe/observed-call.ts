@@ -58,6 +58,8 @@ export class CallObserver {
   readonly #redact: (server: string, tool: string) => string;
   readonly #transportOf: (server: string) => Transport | undefined;
   readonly #times = new CallTimesPool();
+  /** Whether records have what was asked, for who makes an HMAC of it. */
+  keepsRequests = false;
   /** Calls under way are a chain through their own objects, so that no call costs an entry in a table. */
   #oldest: ObservedCall | undefined;
   #newest: ObservedCall | undefined;
@@ -182,6 +184,7 @@ export class CallObserver {
     record.sessionKey = caller.sessionKey;
     record.traceId = span?.traceId;
     record.id = message.id;
+    record.request = this.keepsRequests ? message : undefined;
   }
 }
 

@@ -17,6 +17,8 @@ export class Access {
   policy: Policy;
   /** Undefined where the config has no menus. */
   menus: PrincipalMenus | undefined;
+  /** Why nothing can be called now, whoever asks; undefined where nothing ever stands against it. */
+  halted: (() => Fault | undefined) | undefined;
   readonly #guard: ProgramGuard;
   readonly #pins: Pins;
 
@@ -51,8 +53,10 @@ export class Access {
     return this.#guard.decide(principal, server, tool);
   }
 
-  /** Throws a Fault `denied`. */
+  /** Throws a Fault `denied`, or what nothing can be called for now. */
   demand(principal: Principal, server: string, tool: OwnToolName | undefined): void {
+    const fault = this.halted?.();
+    if (fault !== undefined) throw fault;
     const decision = this.decide(principal, server, tool);
     if (decision.kind !== "deny") return;
     countRefusal(principal, decision.rule);

@@ -1,11 +1,11 @@
 // `toolway calls`: the last calls of a running gateway, and how long they waited for what.
 
-import type { CallsAnswer, CallUnderWay, KeptCall } from "../../contracts/control/calls.js";
+import type { CallsAnswer } from "../../contracts/control/calls.js";
 import { pause } from "../../runtime/wait.js";
 import { demandGateway } from "../gateway/demand.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
-import { type Io, print, shown } from "../line/io.js";
+import { print } from "../line/io.js";
 
 const USUAL_CALLS = 50;
 /** As many as a gateway keeps. */
@@ -48,6 +48,7 @@ export const calls = defineCommand({
     if (input.slower !== undefined) query.set("slowerMs", String(milliseconds(input.slower)));
     query.set("limit", String(countOf(input.lines)));
     const client = await demandGateway(input, io);
+    const { lineOf, lineUnderWay } = await import("../text/calls.js");
     let isFirst = true;
     for (;;) {
       const { calls, underWay, last } = (await client.get(`/calls?${query}`, io.signal)) as CallsAnswer;
@@ -62,32 +63,6 @@ export const calls = defineCommand({
     }
   },
 });
-
-/** `07:10:11.123 ann files/read_file: ok, 12 ms (server 11.2 ms)`. */
-function lineOf(call: KeptCall, io: Io): string {
-  const { endedAt, principal, server, tool, method, outcome } = call;
-  const what = [server, tool ?? method].filter((part) => part !== undefined).join("/");
-  const phases = [
-    ["queued", call.queuedMs],
-    ["starting", call.startingMs],
-    ["credential", call.credentialMs],
-    ["server", call.serverMs],
-  ] as const;
-  const spent = phases.flatMap(([name, ms]) => (ms > 0 ? [`${name} ${short(ms)} ms`] : []));
-  const where = spent.length === 0 ? "" : ` (${spent.join(", ")})`;
-  return shown(`${endedAt.slice(11, 23)} ${principal} ${what}: ${outcome}, ${short(call.ms)} ms${where}`, io.isTTY);
-}
-
-/** `under way    ann files/read_file: 1290 ms, in server`. */
-function lineUnderWay({ principal, server, tool, method, ms, phase }: CallUnderWay, io: Io): string {
-  const what = [server, tool ?? method].filter((part) => part !== undefined).join("/");
-  const now = phase === "own" ? "in the gateway" : `in ${phase}`;
-  return shown(`under way    ${principal} ${what}: ${short(ms)} ms, ${now}`, io.isTTY);
-}
-
-function short(ms: number): number {
-  return ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms);
-}
 
 function milliseconds(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s)?$/.exec(text);

@@ -2,6 +2,7 @@
 
 import type { Command } from "../line/command.js";
 import { add } from "./add.js";
+import { auditSearch, auditVerify } from "./audit.js";
 import { broker } from "./broker.js";
 import { call } from "./call.js";
 import { calls } from "./calls.js";
@@ -61,6 +62,7 @@ export const groups: Readonly<Record<string, string>> = {
   pins: "Tools whose definition changed, and what was accepted.",
   context: "What is known of a principal's situation, for menus.",
   token: "Tokens, and the roles they carry.",
+  audit: "What was called and done, in a log that cannot be changed unseen.",
   engine: "The NATS that several gateways share.",
   config: "Checks a config, and prints its JSON Schema.",
   state: "What the gateway keeps on disk.",
@@ -80,6 +82,8 @@ export const commands: readonly Command[] = [
   calls,
   top,
   metrics,
+  auditSearch,
+  auditVerify,
   dashboard,
   reload,
   stop,

@@ -1,7 +1,12 @@
-// What a gateway keeps of its calls for whoever looks: the last of them, those under way, and the past.
+// What a gateway keeps of its calls for whoever looks: the last of them, those under way, the past, and the audit log where
+// there is one, in which the acts of operators stand, too.
 
+import type { AuditHeadAnswer } from "../../contracts/control/audit.js";
+import type { ControlRequest, ControlRoutes } from "../../control/server.js";
 import type { CallRecords } from "../../observe/metrics/call-records.js";
 import type { CallObserver } from "../../observe/observed-call.js";
+import { Fault } from "../../protocol/errors.js";
+import { isObject } from "../../protocol/jsonrpc.js";
 import { systemClock } from "../../runtime/clock.js";
 import { SavedHistory } from "./saved-history.js";
 
@@ -10,22 +15,80 @@ export interface LookoutParts {
   readonly observer: CallObserver;
   /** Undefined where nothing outlives the process. */
   readonly stateDir: string | undefined;
+  /** The folder of the audit log; undefined where there is none. */
+  readonly auditDir: string | undefined;
   readonly warn: (text: string) => void;
 }
 
 export class Lookout {
   readonly records: CallRecords;
   readonly observer: CallObserver;
+  readonly auditDir: string | undefined;
   readonly #saved: SavedHistory;
 
-  constructor({ records, observer, stateDir, warn }: LookoutParts) {
+  constructor({ records, observer, stateDir, auditDir, warn }: LookoutParts) {
     this.records = records;
     this.observer = observer;
+    this.auditDir = auditDir;
     this.#saved = new SavedHistory({ history: records.history, stateDir, clock: systemClock, warn });
+  }
+
+  auditStatus(): AuditHeadAnswer | undefined {
+    const { auditDir } = this;
+    const { audit } = this.records;
+    if (audit === undefined || auditDir === undefined) return undefined;
+    return { path: auditDir, ...audit.head, ...audit.counts, problem: audit.problem };
+  }
+
+  /** The same routes, with a line of the audit log for each act. What only looks is none. */
+  audited(routes: ControlRoutes, by: "socket" | "page"): ControlRoutes {
+    const { audit } = this.records;
+    if (audit === undefined) return routes;
+    return Object.fromEntries(
+      Object.entries(routes).map(([key, handler]) => {
+        if (key.startsWith("GET ")) return [key, handler];
+        const act = async (request: ControlRequest) => {
+          const told = (outcome: string) => audit.operator(by, key, targetOf(request), outcome);
+          try {
+            const answer = await handler(request);
+            told("ok");
+            return answer;
+          } catch (error) {
+            const code = (error as { code?: unknown } | null)?.code;
+            told(typeof code === "string" ? code : "internal");
+            throw error;
+          }
+        };
+        return [key, act];
+      }),
+    );
   }
 
   async close(): Promise<void> {
     this.records.flush();
+    await this.records.audit?.close();
     await this.#saved.close();
   }
+}
+
+/** Members of a body that name what is acted on. All others may hold what is nobody's business. */
+const NAMING = ["server", "tool", "id", "mailbox", "principal", "role", "lane", "as", "hash", "from", "level", "view"];
+
+function targetOf({ params, body }: ControlRequest): Record<string, string> {
+  const target: Record<string, string> = { ...params };
+  if (!isObject(body)) return target;
+  for (const key of NAMING) {
+    const value = body[key];
+    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean")
+      target[key] = String(value);
+  }
+  return target;
+}
+
+export function auditFull(problem: string | undefined): Fault {
+  return new Fault("unavailable", "Nothing is called while the audit log of this gateway cannot be written.", {
+    forOperator: `Nothing is called while the audit log cannot be written: ${problem ?? "unknown"}.`,
+    remedy: "The operator has to make room for it; then call again.",
+    outcome: "The call was not made.",
+  });
 }

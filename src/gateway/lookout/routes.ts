@@ -1,11 +1,13 @@
-// What the operator can look at of a running gateway: its calls and its past. What answers is loaded when somebody asks.
+// What the operator can look at of a running gateway: its calls, its past and its audit log. What answers is loaded when somebody asks.
 
-import type { ControlRoutes } from "../../control/server.js";
+import type { AuditHeadAnswer } from "../../contracts/control/audit.js";
+import { ControlError, type ControlRoutes } from "../../control/server.js";
 import { systemClock } from "../../runtime/clock.js";
 import type { Lookout } from "./lookout.js";
 
-/** `GET /calls`, `GET /history` and `GET /history/tools`: contracts/control has their queries and answers. */
-export function lookRoutes({ records, observer }: Lookout): ControlRoutes {
+/** `GET /calls`, `GET /history`, `GET /history/tools`, `GET /audit` and `GET /audit/head`: contracts/control has their queries and answers. */
+export function lookRoutes(lookout: Lookout): ControlRoutes {
+  const { records, observer } = lookout;
   return {
     "GET /calls": async ({ query }) => {
       const { callsAnswer } = await import("../../observe/calls/shown-calls.js");
@@ -23,5 +25,23 @@ export function lookRoutes({ records, observer }: Lookout): ControlRoutes {
       records.flush();
       return toolsAnswer(query, records.history);
     },
+    "GET /audit": async ({ query }) => {
+      const dir = demandAudit(lookout).path;
+      const { auditAnswer } = await import("./audit-answer.js");
+      await records.audit?.flush();
+      return auditAnswer(dir, query);
+    },
+    "GET /audit/head": async () => {
+      demandAudit(lookout);
+      records.flush();
+      await records.audit?.flush();
+      return demandAudit(lookout);
+    },
   };
+}
+
+function demandAudit(lookout: Lookout): AuditHeadAnswer {
+  const status = lookout.auditStatus();
+  if (status !== undefined) return status;
+  throw new ControlError("denied", 'This gateway keeps no audit log: its config has no "audit".');
 }

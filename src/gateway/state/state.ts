@@ -11,6 +11,7 @@ import type { DumpEntry, DurableMap, SharedMap, Store } from "../../contracts/st
 import type { DoorRecord } from "../../control/door/door.js";
 import type { GrantRecord, GrantStore } from "../../credentials/grant.js";
 import { type RenewalClaim, RenewalClaims } from "../../credentials/renewal-claims.js";
+import type { ChainHead } from "../../observe/audit/chain.js";
 import { TaskIds } from "../../pipeline/tasks/ids.js";
 import type { TaskRecord } from "../../pipeline/tasks/table.js";
 import type { ContextChanges } from "../../policy/contexts.js";
@@ -49,6 +50,10 @@ export interface GatewayState {
   readonly runs: SharedMap<RunRecord>;
   /** Who may look through the operator's door. */
   readonly door: DurableMap<DoorRecord>;
+  /** The last line of the audit log, under `head`: this machine's alone, as the files are. */
+  readonly audit: DurableMap<ChainHead>;
+  /** For HMACs of arguments in it. */
+  readonly auditKey: Uint8Array;
   /** The logins at servers, sealed, by the names of these. */
   readonly grants: GrantStore;
   /** What tells this gateway's inboxes at brokers from those of others that have the same token. */
@@ -215,6 +220,8 @@ function stateOf(place: Place, shared: SharedPlace | undefined, tokens: TokenBoo
     contexts: maps.shared<ContextChanges>("contexts"),
     runs: maps.shared<RunRecord>("runs"),
     door: place.shared<DoorRecord>("door"),
+    audit: place.shared<ChainHead>("audit"),
+    auditKey: createHmac("sha256", place.key).update("audit arguments").digest(),
     grants: {
       map: maps.shared<GrantRecord>("logins"),
       vault: createVault(key),

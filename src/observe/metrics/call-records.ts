@@ -1,6 +1,7 @@
 // Who gets the records of calls: the metrics, the last calls and the past always, and the log where
 // calls are to be written in it.
 
+import type { AuditLog } from "../audit/audit-log.js";
 import type { CallLines } from "../call-lines.js";
 import { CallRecorder } from "../call-recorder.js";
 import type { History } from "../calls/history.js";
@@ -13,6 +14,7 @@ interface CallRecordsParts {
   readonly metrics: CallMetrics;
   readonly kept: KeptCalls;
   readonly history: History;
+  readonly audit: AuditLog | undefined;
   readonly happenings: Happenings;
   readonly dropped: CallRecords["dropped"];
 }
@@ -26,11 +28,14 @@ export class CallRecords {
   /** What was not passed on since it came too fast, beside calls: lines of the log, spans. */
   readonly dropped: () => Readonly<Record<string, number>>;
   readonly #lines: CallLines;
+  /** Undefined where no audit log is kept. */
+  readonly audit: AuditLog | undefined;
 
-  constructor({ lines, metrics, kept, history, happenings, dropped }: CallRecordsParts) {
+  constructor({ lines, metrics, kept, history, audit, happenings, dropped }: CallRecordsParts) {
     this.#lines = lines;
     this.kept = kept;
     this.history = history;
+    this.audit = audit;
     this.happenings = happenings;
     this.dropped = dropped;
     this.metrics = metrics;
@@ -39,7 +44,7 @@ export class CallRecords {
 
   /** To be called with every config: its names and secrets may be others. */
   configure(areLogged: boolean | undefined): void {
-    const always = [this.metrics, this.kept, this.history];
+    const always = [this.metrics, this.kept, this.history, ...(this.audit === undefined ? [] : [this.audit])];
     this.recorder.setSinks(areLogged === true && this.#lines.isOn ? [...always, this.#lines] : always);
     this.#lines.forgetNames();
     this.metrics.forgetNames();

@@ -67,9 +67,19 @@ function allMetrics(
       folded,
       lost,
       { name: "toolway_runs", help: "Agents that `toolway run` started.", values: [[[], runs]] },
+      ...auditGauges(status.audit),
       ...statusGauges(status, wallMs),
       ...(outbox === undefined ? [] : outboxGauges(outbox, wallMs)),
       ...ofProcess,
     ],
   };
+}
+
+function auditGauges(audit: GatewayFacts["status"]["audit"]): Gauge[] {
+  if (audit === undefined) return [];
+  const values: Gauge["values"] = [
+    [[["result", "written"]], audit.written],
+    [[["result", "lost"]], audit.lost],
+  ];
+  return [{ name: "toolway_audit_lines_total", help: "Lines of the audit log.", kind: "counter", values }];
 }

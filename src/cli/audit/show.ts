@@ -1,0 +1,158 @@
+// What `toolway audit` shows of the log, and what `toolway audit verify` finds in it.
+
+import { join } from "node:path";
+import type { AuditHeadAnswer, AuditLine } from "../../contracts/control/audit.js";
+import { auditFiles } from "../../observe/audit/files.js";
+import { searchAudit } from "../../observe/audit/search.js";
+import { verifyAudit } from "../../observe/audit/verify.js";
+import { pause } from "../../runtime/wait.js";
+import { type GatewaySource, runningGateway } from "../gateway/port.js";
+import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
+import { type Io, note, print, printJson, shown } from "../line/io.js";
+import { csvLine } from "./csv.js";
+
+/** Often enough to watch. */
+const LOOK_MS = 500;
+/** More than anybody reads, and less than fills a memory. */
+const MAX_LINES = 1_000_000;
+/** Of one look while following. */
+const MAX_FOLLOWED = 10_000;
+
+interface ShowInput {
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+  readonly server?: string | undefined;
+  readonly tool?: string | undefined;
+  readonly principal?: string | undefined;
+  readonly outcome?: string | undefined;
+  readonly operator: boolean;
+  readonly lines?: string | undefined;
+  readonly follow: boolean;
+  readonly csv: boolean;
+  readonly json: boolean;
+  readonly path?: string | undefined;
+  readonly usual: number;
+}
+
+export async function showAudit(input: ShowInput, source: GatewaySource, io: Io): Promise<ExitCode> {
+  const nowMs = Date.now();
+  const filter = {
+    sinceMs: timeOf("--since", input.since, nowMs),
+    untilMs: timeOf("--until", input.until, nowMs),
+    server: input.server,
+    tool: input.tool,
+    principal: input.principal,
+    outcome: input.outcome,
+    operator: input.operator,
+    nowMs: () => performance.now(),
+    maxMs: Number.POSITIVE_INFINITY,
+  };
+  const count = countOf(input.lines, input.usual);
+  const { dir } = await placeOf(input.path, source, io);
+  if (input.csv) print(io, csvLine(undefined));
+  const write = (line: AuditLine) =>
+    print(io, input.csv ? csvLine(line) : input.json ? JSON.stringify(line) : lineText(shown(line, io.isTTY)));
+  const { lines } = await searchAudit(dir, { ...filter, maxLines: count });
+  // Who follows reads downwards.
+  for (const line of input.follow ? [...lines].reverse() : lines) write(line);
+  if (!input.follow) return Exit.ok;
+  let { lines: newest } = await searchAudit(dir, { ...filter, server: undefined, maxLines: 1 });
+  let last = Math.max(newest[0]?.seq ?? 0, lines[0]?.seq ?? 0);
+  while (!io.signal.aborted) {
+    await pause(LOOK_MS, io.signal);
+    ({ lines: newest } = await searchAudit(dir, { ...filter, maxLines: MAX_FOLLOWED, afterSeq: last }));
+    for (const line of [...newest].reverse()) write(line);
+    last = newest[0]?.seq ?? last;
+  }
+  return Exit.ok;
+}
+
+/** `2026-01-31T12:00:00.000Z call ann github/create_issue: ok, 12.4 ms`. */
+function lineText({ seq, time, kind, ...rest }: AuditLine): string {
+  const text = (key: string) => (rest[key] === undefined ? undefined : String(rest[key]));
+  const what = [text("server"), text("tool") ?? text("method")].filter((part) => part !== undefined).join("/");
+  const head = `${seq} ${time} ${kind}`;
+  switch (kind) {
+    case "call":
+    case "refusal": {
+      const who = text("principal") ?? text("address") ?? "somebody";
+      const rule = text("rule") === undefined ? "" : ` by ${text("rule")}`;
+      const more = text("more") === undefined ? "" : `, ${text("more")} more in this second`;
+      const where = what === "" ? (text("path") ?? "") : what;
+      const took = text("ms") === undefined ? "" : `, ${text("ms")} ms`;
+      return `${head} ${who} ${where}: ${text("outcome") ?? text("why") ?? "refused"}${rule}${more}${took}`;
+    }
+    case "operator":
+      return `${head} by the ${text("by")}: ${text("act")} ${JSON.stringify(rest["target"])}: ${text("outcome")}`;
+    default:
+      return `${head} ${JSON.stringify({ ...rest, prev: undefined })}`;
+  }
+}
+
+interface VerifyInput {
+  readonly anchor: readonly string[];
+  readonly path?: string | undefined;
+  readonly json: boolean;
+}
+
+export async function verify(input: VerifyInput, source: GatewaySource, io: Io): Promise<ExitCode> {
+  const anchors = input.anchor.map(anchorOf);
+  const { dir, head } = await placeOf(input.path, source, io);
+  const kept = head === undefined ? [] : [{ seq: head.seq, hash: head.hash, from: "the gateway's store" }];
+  const report = await verifyAudit(dir, [...kept, ...anchors]);
+  if (input.json) printJson(io, { path: dir, ...report });
+  else {
+    for (const text of report.notes) print(io, text);
+    const { wrong, lines, first, last } = report;
+    if (wrong !== undefined) print(io, `${join(dir, wrong.file)}, line ${wrong.line}: ${wrong.why}.`);
+    else
+      print(
+        io,
+        `${lines} lines, ${first} to ${last.seq}, are as they were written. The last is ${last.seq}:${last.hash}`,
+      );
+    if (wrong === undefined && kept.length === 0 && anchors.length === 0) {
+      note(io, "No gateway runs for this log, and no anchor was given: whether its tail was cut off cannot be seen.");
+    }
+  }
+  return report.wrong === undefined ? Exit.ok : Exit.failure;
+}
+
+/** Where the log is, and what a running gateway knows of it. */
+async function placeOf(
+  path: string | undefined,
+  source: GatewaySource,
+  io: Io,
+): Promise<{ readonly dir: string; readonly head: AuditHeadAnswer | undefined }> {
+  const client = path === undefined ? await (await runningGateway()).find(source) : undefined;
+  const head = client === undefined ? undefined : ((await client.get("/audit/head", io.signal)) as AuditHeadAnswer);
+  const dir = path ?? head?.path ?? join(source.stateDir, "audit");
+  if ((await auditFiles(dir)).length > 0) return { dir, head };
+  throw new UserError(`There is no audit log in ${dir}.`, {
+    hint: 'A config with "audit": {} has one. One that is kept elsewhere: --path DIR.',
+  });
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function timeOf(option: string, text: string | undefined, nowMs: number): number | undefined {
+  if (text === undefined) return undefined;
+  const ago = /^(\d{1,6})([smhd])$/.exec(text);
+  const atMs = ago === null ? Date.parse(text) : nowMs - Number(ago[1]) * (UNITS[ago[2] ?? ""] ?? 0);
+  if (Number.isNaN(atMs)) throw usageError(`${option} ${text}: expected a time such as 2026-01-31, 2h or 7d.`);
+  return atMs;
+}
+
+function anchorOf(text: string): { seq: number; hash: string; from: string } {
+  const [, seq, hash] = /^(\d{1,15}):([\w-]{43})$/.exec(text) ?? [];
+  if (seq === undefined || hash === undefined) {
+    throw usageError(`--anchor ${text}: expected SEQ:HASH, as \`audit anchor\` in the log has it.`);
+  }
+  return { seq: Number(seq), hash, from: "--anchor" };
+}
+
+function countOf(text: string | undefined, usual: number): number {
+  if (text === undefined) return usual;
+  const count = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(count <= MAX_LINES)) throw usageError(`--lines ${text}: expected a number from 0 to ${MAX_LINES}.`);
+  return count;
+}

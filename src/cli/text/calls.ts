@@ -1,0 +1,30 @@
+// Calls as a person reads them, a line each.
+
+import type { CallUnderWay, KeptCall } from "../../contracts/control/calls.js";
+import { type Io, shown } from "../line/io.js";
+
+/** `07:10:11.123 ann files/read_file: ok, 12 ms (server 11.2 ms)`. */
+export function lineOf(call: KeptCall, io: Io): string {
+  const { endedAt, principal, server, tool, method, outcome } = call;
+  const what = [server, tool ?? method].filter((part) => part !== undefined).join("/");
+  const phases = [
+    ["queued", call.queuedMs],
+    ["starting", call.startingMs],
+    ["credential", call.credentialMs],
+    ["server", call.serverMs],
+  ] as const;
+  const spent = phases.flatMap(([name, ms]) => (ms > 0 ? [`${name} ${short(ms)} ms`] : []));
+  const where = spent.length === 0 ? "" : ` (${spent.join(", ")})`;
+  return shown(`${endedAt.slice(11, 23)} ${principal} ${what}: ${outcome}, ${short(call.ms)} ms${where}`, io.isTTY);
+}
+
+/** `under way    ann files/read_file: 1290 ms, in server`. */
+export function lineUnderWay({ principal, server, tool, method, ms, phase }: CallUnderWay, io: Io): string {
+  const what = [server, tool ?? method].filter((part) => part !== undefined).join("/");
+  const now = phase === "own" ? "in the gateway" : `in ${phase}`;
+  return shown(`under way    ${principal} ${what}: ${short(ms)} ms, ${now}`, io.isTTY);
+}
+
+function short(ms: number): number {
+  return ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms);
+}

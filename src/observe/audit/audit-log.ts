@@ -1,0 +1,285 @@
+// The audit log of a gateway: lines for calls and refusals, and for what operators do, gathered and written in batches off
+// the calls' turn. Where there is no room they wait, within bounds; what is lost is counted, and a line says so when there is
+// room again.
+
+import { createHmac } from "node:crypto";
+import { isObject } from "../../protocol/jsonrpc.js";
+import type { RequestMessage } from "../../protocol/message.js";
+import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
+import { REDACTED, redactShapes } from "../../runtime/redact/safe-url.js";
+import { QUIET, type RedactName } from "../call-lines.js";
+import type { CallRecord } from "../call-record.js";
+import type { CallSink } from "../call-recorder.js";
+import type { ChainHead } from "./chain.js";
+
+/** With the time that records are gathered, at most 100 ms. */
+const BATCH_MS = 70;
+const BATCH_LINES = 256;
+/** A disk that is full is tried again so often. */
+const RETRY_MS = 1_000;
+/** So many wait for the disk: half a minute of a busy gateway. */
+const MAX_WAITING_LINES = 8_192;
+const MAX_WAITING_CHARACTERS = 16 * 1024 * 1024;
+/** The head goes to the log so often, for whoever keeps the log elsewhere. */
+const ANCHOR_MS = 3_600_000;
+/** Names and ids are as long as an agent likes. */
+const MAX_NAME_CHARACTERS = 256;
+const MAX_NAME_READ = 4_096;
+/** So much of arguments goes into their HMAC. */
+const MAX_HMAC_CHARACTERS = 64 * 1024;
+/** So much of redacted arguments is written; longer ones are their length. */
+const MAX_REDACTED_CHARACTERS = 4 * 1024;
+/** Tokens that are refused are a line each, up to so many a second of one address. */
+const MAX_REFUSED_A_SECOND = 10;
+/** So many addresses are told apart in a second; the others are one. */
+const MAX_ADDRESSES = 1_000;
+
+export interface AuditedArguments {
+  readonly mode: "none" | "hmac" | "redacted";
+  /** Of the HMAC. */
+  readonly key: Uint8Array;
+}
+
+export interface AuditLogOptions {
+  readonly writer: {
+    append(bodies: readonly string[]): Promise<void>;
+    readonly head: ChainHead;
+    close(): Promise<void>;
+  };
+  readonly onFull: "drop" | "refuse";
+  readonly arguments: AuditedArguments;
+  readonly redact: RedactName;
+  readonly wall: () => number;
+  /** Keeps the head where who changes the files does not reach. Rejects where it cannot. */
+  readonly keepHead: (head: ChainHead) => Promise<void>;
+  readonly anchor: (head: ChainHead) => void;
+  readonly told: (level: "warn" | "info", text: string) => void;
+}
+
+export class AuditLog implements CallSink {
+  readonly #options: AuditLogOptions;
+  #waiting: string[] = [];
+  #waitingCharacters = 0;
+  #writing: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #anchors: NodeJS.Timeout;
+  #anchored = 0;
+  #problem: string | undefined;
+  #lost = 0;
+  /** Those of them that no line has told of yet. */
+  #lostUntold = 0;
+  #written = 0;
+  #refusedSecond = 0;
+  readonly #refused = new Map<string, number>();
+
+  constructor(options: AuditLogOptions) {
+    this.#options = options;
+    this.#anchors = setInterval(() => this.#anchor(), ANCHOR_MS).unref();
+  }
+
+  get counts(): { readonly written: number; readonly lost: number } {
+    return { written: this.#written, lost: this.#lost };
+  }
+
+  get head(): ChainHead {
+    return this.#options.writer.head;
+  }
+
+  /** Why nothing can be written; undefined where it can. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** Whether calls are to be refused until there is room. */
+  get isRefusing(): boolean {
+    return this.#options.onFull === "refuse" && this.#problem !== undefined;
+  }
+
+  get wantsArguments(): boolean {
+    return this.#options.arguments.mode !== "none";
+  }
+
+  take(record: CallRecord): void {
+    // Agents ask for lists all the time, and nothing is done by it; one that is refused is told.
+    if (record.refusedBy === undefined && QUIET.has(record.method)) return;
+    this.add(this.#bodyOf(record));
+  }
+
+  batchEnded(dropped: number): void {
+    this.#lose(dropped);
+  }
+
+  /** An act of an operator. `target` are names and ids, never secrets. */
+  operator(by: "socket" | "page", act: string, target: Readonly<Record<string, string>>, outcome: string): void {
+    const time = this.#time(this.#options.wall());
+    this.add(JSON.stringify({ time, kind: "operator", by, act, target: shortened(target), outcome }));
+  }
+
+  /** A request that was refused at the door: whose token is not known. */
+  refusedToken(address: string, path: string, why: string): void {
+    const nowMs = this.#options.wall();
+    const second = Math.floor(nowMs / 1_000);
+    if (second !== this.#refusedSecond) this.#endSecond(second);
+    const key = this.#refused.has(address) || this.#refused.size < MAX_ADDRESSES ? address : "";
+    const count = (this.#refused.get(key) ?? 0) + 1;
+    this.#refused.set(key, count);
+    if (count > MAX_REFUSED_A_SECOND) return;
+    const line = { time: this.#time(nowMs), kind: "refusal", rule: "token", address, path: cut(path), why: cut(why) };
+    this.add(JSON.stringify(line));
+  }
+
+  /** A JSON object as text, with `time` and `kind`. */
+  add(body: string): void {
+    const isFull =
+      this.#waiting.length >= MAX_WAITING_LINES || this.#waitingCharacters + body.length > MAX_WAITING_CHARACTERS;
+    if (isFull) {
+      this.#lose(1);
+      return;
+    }
+    this.#waiting.push(body);
+    this.#waitingCharacters += body.length;
+    if (this.#waiting.length >= BATCH_LINES && this.#problem === undefined) void this.flush();
+    else this.#timer ??= setTimeout(() => void this.flush(), this.#problem === undefined ? BATCH_MS : RETRY_MS).unref();
+  }
+
+  /** Resolves when what waits is written, or cannot be. */
+  flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = undefined;
+      // What came while a full disk was tried, or was left by it.
+      if (this.#waiting.length > 0 || this.#lostUntold > 0) {
+        this.#timer ??= setTimeout(() => void this.flush(), this.#problem === undefined ? BATCH_MS : RETRY_MS).unref();
+      }
+    });
+    return this.#writing;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#anchors);
+    this.#endSecond(0);
+    await this.flush();
+    if (this.#waiting.length > 0) await this.flush();
+    clearTimeout(this.#timer);
+    this.#anchor();
+    await this.#options.writer.close();
+  }
+
+  async #write(): Promise<void> {
+    const { writer, keepHead, onFull, told, wall } = this.#options;
+    while (this.#waiting.length > 0 || this.#lostUntold > 0) {
+      const lines = this.#waiting.slice(0, BATCH_LINES);
+      const lost = this.#lostUntold;
+      const gap = lost > 0 ? [JSON.stringify({ time: this.#time(wall()), kind: "gap", lost })] : [];
+      try {
+        await writer.append([...gap, ...lines]);
+      } catch (error) {
+        const why = (error as Error).message;
+        if (this.#problem === undefined) {
+          const then =
+            onFull === "refuse" ? "calls are refused until it can" : "lines that find no room are counted as lost";
+          told("warn", `the audit log cannot be written: ${why}; ${then}`);
+        }
+        this.#problem = why;
+        return;
+      }
+      this.#lostUntold -= lost;
+      this.#waiting.splice(0, lines.length);
+      for (const line of lines) this.#waitingCharacters -= line.length;
+      this.#written += lines.length;
+      if (this.#problem !== undefined) told("info", "the audit log can be written again");
+      this.#problem = undefined;
+      await keepHead(writer.head).catch((error: unknown) =>
+        told("warn", `the head of the audit log could not be kept: ${(error as Error).message}`),
+      );
+    }
+  }
+
+  #lose(count: number): void {
+    this.#lost += count;
+    this.#lostUntold += count;
+    if (count > 0) this.#timer ??= setTimeout(() => void this.flush(), RETRY_MS).unref();
+  }
+
+  #anchor(): void {
+    const { head } = this;
+    if (head.seq === this.#anchored) return;
+    this.#anchored = head.seq;
+    this.#options.anchor(head);
+  }
+
+  /** What came too fast in the second that is over is one line. */
+  #endSecond(second: number): void {
+    this.#refusedSecond = second;
+    const counts = [...this.#refused];
+    this.#refused.clear();
+    for (const [address, count] of counts) {
+      const more = count - MAX_REFUSED_A_SECOND;
+      if (more <= 0) continue;
+      const time = this.#time(this.#options.wall());
+      this.add(JSON.stringify({ time, kind: "refusal", rule: "token", address: address || undefined, more }));
+    }
+  }
+
+  #time(wallMs: number): string {
+    return new Date(wallMs).toISOString();
+  }
+
+  #bodyOf(record: CallRecord): string {
+    const { principal, clientInfo, server, tool, refusedBy, traceId, id } = record;
+    const { name } = clientInfo;
+    return JSON.stringify({
+      time: this.#time(record.endedAt),
+      kind: refusedBy === undefined ? "call" : "refusal",
+      rule: refusedBy,
+      principal: principal.id,
+      role: principal.role,
+      client: typeof name === "string" ? cut(name) : undefined,
+      method: cut(record.method),
+      server,
+      tool: tool === undefined ? undefined : cut(this.#options.redact(server, tool.slice(0, MAX_NAME_READ))),
+      outcome: record.outcome,
+      ms: Math.round(record.ms * 10) / 10,
+      attempt: record.attempt > 1 ? record.attempt : undefined,
+      bytesIn: record.bytesIn,
+      bytes: record.bytes,
+      id: typeof id === "string" ? cut(id) : id,
+      trace: traceId,
+      arguments: record.request === undefined ? undefined : this.#arguments(record.request, server),
+    });
+  }
+
+  #arguments({ params, text }: RequestMessage, server: string | undefined): unknown {
+    const { mode, key } = this.#options.arguments;
+    const args = isObject(params) ? params["arguments"] : undefined;
+    if (args === undefined || mode === "none") return undefined;
+    if (text.length > MAX_HMAC_CHARACTERS) {
+      // From where they stand: to write them out anew would take as long as the call.
+      const from = Math.max(0, text.indexOf('"arguments"'));
+      if (mode === "redacted") return { length: text.length - from };
+      return { hmac: hmac(key, text.slice(from, from + MAX_HMAC_CHARACTERS)), length: text.length - from };
+    }
+    if (mode === "hmac") {
+      const json = JSON.stringify(args);
+      return { hmac: hmac(key, json), length: json.length };
+    }
+    const json = JSON.stringify(args, (name, value: unknown) => {
+      if (SECRET_NAME.test(name)) return REDACTED;
+      return typeof value === "string" ? redactShapes(this.#options.redact(server, value)) : value;
+    });
+    return json.length > MAX_REDACTED_CHARACTERS ? { length: json.length } : (JSON.parse(json) as unknown);
+  }
+}
+
+function hmac(key: Uint8Array, text: string): string {
+  return createHmac("sha256", key).update(text).digest("base64url");
+}
+
+function shortened(target: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(target).map(([key, value]) => [key, cut(value)]));
+}
+
+function cut(text: string): string {
+  return text.length > MAX_NAME_CHARACTERS ? `${text.slice(0, MAX_NAME_CHARACTERS)}…` : text;
+}
