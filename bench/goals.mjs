@@ -152,6 +152,17 @@ export function goalsOf({ rows, measures }) {
       4,
       row({ workload: "mailbox", variant: "call, gateway, broker and sharer", target: GATEWAY })?.ratio,
     ),
+    // Seven tenths of its writes.
+    goal(
+      "outbox, 16 writers: a bare loop's writes a second, with the same two commits around the call, against it",
+      1 / 0.7,
+      row({ workload: "outbox", variant: "kept", target: GATEWAY })?.slower,
+    ),
+    goal(
+      "outbox: CPU of a tool without, in a gateway whose config has one, against a gateway without",
+      1.03,
+      row({ workload: "outbox", variant: "a tool without outbox, beside one that has it", target: GATEWAY })?.ratio,
+    ),
   ];
 }
 

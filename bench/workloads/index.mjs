@@ -6,6 +6,7 @@ import { executor } from "./executor.mjs";
 import { list } from "./list.mjs";
 import { mailbox } from "./mailbox.mjs";
 import { memory } from "./memory.mjs";
+import { outbox } from "./outbox.mjs";
 import { resultsHttp, resultsStdio } from "./results.mjs";
 import { scaleServers, scaleSessions, scaleTools } from "./scale.mjs";
 import { start } from "./start.mjs";
@@ -39,4 +40,5 @@ export const workloads = [
   equipped,
   executor,
   mailbox,
+  outbox,
 ];

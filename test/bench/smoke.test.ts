@@ -174,7 +174,7 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
       .map((line) => line.split(" ")[0]);
     const calls = ["small", "big", "results"].flatMap((name) => [`${name}-http`, `${name}-stdio`]);
     const tried = [...calls, "list", "start", "memory", "scale-servers", "scale-tools", "scale-sessions"];
-    expect(all).toEqual([...tried, "ten", "equipped", "executor", "mailbox"]);
+    expect(all).toEqual([...tried, "ten", "equipped", "executor", "mailbox", "outbox"]);
   });
 
   test("measures bodies and small requests through an executor, a bare tunnel and directly, and verifies every byte count", {
@@ -198,6 +198,15 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
     expect(rows.map(({ target }) => target)).toEqual(["ws-echo", "lmdb-append", ...Array(4).fill("toolway")]);
     expectVerified(rows);
     expect(goals.filter(({ value }) => value !== undefined).map(({ limit }) => limit)).toEqual([2, 4, 2, 4]);
+  });
+
+  test("measures writes that survive against a bare loop with the same commits, and verifies each answer", {
+    timeout: RUN_MS,
+  }, async () => {
+    const { rows, goals } = await measured("outbox", ["outbox", "--calls", "96"]);
+    expect(rows.map(({ target }) => target)).toEqual(["commits", "commits", ...Array(3).fill("toolway")]);
+    expectVerified(rows);
+    expect(goals.filter(({ value }) => value !== undefined).map(({ limit }) => limit)).toEqual([1 / 0.7, 1.03]);
   });
 
   test("fails the run where a target answers a call wrongly now and then", { timeout: RUN_MS }, async () => {

@@ -1,0 +1,137 @@
+// Writes that survive: a small call of a tool with an outbox, against a bare loop that makes the same two commits around the same
+// call, and against the same call without. A call of another tool, in a gateway whose config names one for the outbox, is to
+// cost nothing more. The CPU of the gateway is charged, or that of the loop; whoever calls and whoever answers is not.
+
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { callOnce } from "../ask.mjs";
+import { cpuOf, rotated, SETTLE_MS, SLICES, startLoad, stopping, workDirectory } from "../contest.mjs";
+import { cpuBetween, readCpu } from "../cpu.mjs";
+import { firstLine } from "../processes.mjs";
+import { median, ratios } from "../ratios.mjs";
+import { startHttpServer } from "../servers/index.mjs";
+import { startProgram, toolName } from "../toolway.mjs";
+
+const COMMITS = fileURLToPath(new URL("../limits/commits.mjs", import.meta.url));
+const SERVER = "tiny";
+const WRITERS = 16;
+const PLAIN = "without outbox";
+const BESIDE = "a tool without outbox, beside one that has it";
+const KEPT = "kept";
+/** Each is a lane of its own, so that they go out side by side. */
+const OUTBOX = { outbox: { lane: false } };
+const PLAN = { calls: 6_000, warm: 2_000, rewarm: 64, maxMs: 6_000 };
+
+export const outbox = {
+  name: "outbox",
+  summary: "a small write that survives, against a bare loop with the same two commits, and against the call without",
+  run: (context) => (context.targets.some(({ group }) => group === "toolway") ? measured(context) : { rows: [] }),
+};
+
+function measured(context) {
+  return stopping(async (own) => {
+    const server = await startHttpServer({ era: "legacy", answers: "json" });
+    own(server.stop);
+    const loop = await startLoad(own, COMMITS);
+    await loop.ask("open", { dir: join(await workDirectory(own), "commits"), url: server.entry(SERVER).url });
+    const load = await startLoad(own);
+    const ways = [
+      { target: "commits", group: "limit", variant: "alone", ask: asksLoop(loop, "alone"), pid: loop.pid },
+      { target: "commits", group: "limit", variant: "around the call", ask: asksLoop(loop, "call"), pid: loop.pid },
+    ];
+    for (const [variant, tools] of [
+      [PLAIN, {}],
+      [BESIDE, { big: OUTBOX }],
+      [KEPT, { echo: OUTBOX }],
+    ]) {
+      context.log(`  starting toolway: ${variant}`);
+      ways.push(await gatewayWay(variant, { ...server.entry(SERVER), tools }, load, own));
+    }
+    return { rows: await rounds(ways, context.plan(PLAN), context) };
+  });
+}
+
+const asksLoop = (load, kind) => ({
+  load,
+  round: (plan) => load.ask("round", { job: { kind, inFlight: WRITERS }, plan }),
+});
+
+async function gatewayWay(variant, entry, load, own) {
+  const { started, headers } = await startProgram({ servers: [entry], workDir: await workDirectory(own) }, 0);
+  own(started.stop);
+  const { endpoint: url } = await firstLine(started, "toolway");
+  const name = toolName(SERVER, "echo");
+  await callOnce({ url, headers, era: "legacy" }, name, true);
+  const job = { key: variant, url, headers, era: "legacy", sessions: 1, names: [name], inFlight: WRITERS };
+  await load.ask("open", { job: { ...job, expected: { kind: "echo" } } });
+  const ask = { load, round: (plan) => load.ask("round", { key: variant, ...plan }) };
+  return { target: "toolway", group: "toolway", variant, ask, pid: started.child.pid };
+}
+
+async function rounds(ways, plan, context) {
+  const results = new Map(ways.map((way) => [way, []]));
+  for (let round = 0; round < plan.rounds; round++) {
+    for (let slice = 0; slice < SLICES; slice++) {
+      for (const way of rotated(ways, round * SLICES + slice)) {
+        const warm = Math.max(round + slice === 0 ? plan.warm : plan.rewarm, WRITERS);
+        const turnPlan = { warm, calls: Math.ceil(plan.calls / SLICES), maxMs: plan.maxMs / SLICES };
+        results.get(way).push({ ...(await turn(way, turnPlan)), round });
+      }
+    }
+    for (const way of ways) {
+      const cpu = cpuOf(results.get(way), round).toFixed(1);
+      const rate = Math.round(median(results.get(way).map(({ callsPerSec }) => callsPerSec)));
+      context.log(`  round ${round + 1}/${plan.rounds}  ${way.target} (${way.variant}): ${cpu} µs, ${rate} a second`);
+    }
+  }
+  return rowsOf(ways, results, plan.rounds);
+}
+
+async function turn({ ask: { load, round }, pid, target, variant }, plan) {
+  try {
+    const running = round(plan);
+    await Promise.race([load.once("ready"), running]);
+    await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+    const before = readCpu(pid);
+    load.send({ do: "go" });
+    const result = await running;
+    return { ...result, cpuNs: cpuBetween(before, readCpu(pid)).ns };
+  } catch (error) {
+    throw new Error(`${target} (${variant}): ${error.message}`);
+  }
+}
+
+function rowsOf(ways, results, count) {
+  const cpuRoundsOf = (way) => Array.from({ length: count }, (_, round) => cpuOf(results.get(way), round));
+  const rateOf = (way) => median(results.get(way).map(({ callsPerSec }) => callsPerSec));
+  const [, around] = ways;
+  const plain = ways.find(({ variant }) => variant === PLAIN);
+  return ways.map((way) => {
+    const own = results.get(way);
+    const cpuRounds = cpuRoundsOf(way);
+    const compared = ratios(cpuRounds, cpuRoundsOf(plain));
+    const sum = (key) => own.reduce((total, one) => total + one[key], 0);
+    return {
+      workload: "outbox",
+      upstream: "http",
+      answers: "json",
+      era: "legacy",
+      inFlight: WRITERS,
+      variant: way.variant,
+      target: way.target,
+      group: way.group,
+      cpuUs: median(cpuRounds),
+      cpuRounds,
+      callsPerSec: rateOf(way),
+      p50Ms: median(own.map(({ p50Ms }) => p50Ms)),
+      p99Ms: median(own.map(({ p99Ms }) => p99Ms)),
+      calls: sum("calls"),
+      verified: sum("verified"),
+      against: PLAIN,
+      ratios: compared,
+      ratio: median(compared),
+      /** How many writes a second the bare loop makes for each of these. */
+      slower: rateOf(around) / rateOf(way),
+    };
+  });
+}
