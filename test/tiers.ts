@@ -52,6 +52,7 @@ export const INTEGRATION: readonly string[] = [
   "src/gateway/engine/examine.test.ts",
   "src/gateway/misconfigured.test.ts",
   "src/gateway/operator.test.ts",
+  "src/gateway/outbox/answers.test.ts",
   "src/gateway/outbox/outbox.test.ts",
   "src/gateway/requests.test.ts",
   "src/gateway/sharing/shared-tools.test.ts",

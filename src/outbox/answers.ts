@@ -5,7 +5,8 @@ import { replySize } from "../protocol/arrived.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import { isObject } from "../protocol/jsonrpc.js";
 import { locate, makeMessage, type RequestMessage } from "../protocol/message.js";
-import { type Reply, responseOf } from "../protocol/reply.js";
+import { type Reply, responseOf, resultBytes } from "../protocol/reply.js";
+import { scanMembers } from "../protocol/scan.js";
 import type { KeptResult } from "./journal.js";
 import { classify } from "./lanes/classify.js";
 import { MAX_KEPT_RESULT_BYTES } from "./lanes/limits.js";
@@ -33,6 +34,17 @@ export function keptOf(reply: Reply): KeptResult | undefined {
   };
   return message.error === undefined ? { result: textAt("result") } : { error: textAt("error") };
 }
+
+/** A result that was kept, as it was written: a number may say more than a double holds. */
+export function keptReply(json: string): Reply {
+  const reply = resultBytes(json);
+  // A modern server's says what it is, and lacks nothing.
+  const isModern =
+    json.includes(RESULT_TYPE) && scanMembers(json, json.indexOf("{")).some(({ key }) => key === "resultType");
+  return isModern ? { ...reply, era: "modern" } : reply;
+}
+
+const RESULT_TYPE = '"resultType"';
 
 /** About as many bytes as it takes on disk. */
 export function sizeOf(kept: KeptResult | undefined): number {

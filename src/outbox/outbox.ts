@@ -11,7 +11,7 @@ import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
 import { resultWithin } from "../runtime/wait.js";
-import { asFault, foundIn, isAnswer, keptOf, questionAbout, sizeOf } from "./answers.js";
+import { asFault, foundIn, isAnswer, keptOf, keptReply, questionAbout, sizeOf } from "./answers.js";
 import { AbsentCaller, DeliveryCall, messageFor, messageKeyOf, Waiter, WaitingCaller } from "./delivery.js";
 import { type KeptResult, OutboxJournal } from "./journal.js";
 import { KEY_USED, keyedCall, laneOf, withoutAgent } from "./key.js";
@@ -277,7 +277,7 @@ export class Outbox implements OutboxIntake {
     const hasEnd = write.isOver && write.hasResult && !this.#ending.has(write);
     const kept = isOnDisk && hasEnd ? this.journal.result(write.sequence) : undefined;
     if (!isOnDisk) call.reply(faultReply(new Fault("unavailable", NOT_QUEUED_YET)));
-    else if (kept?.result !== undefined) call.reply({ kind: "result", result: JSON.parse(kept.result) });
+    else if (kept?.result !== undefined) call.reply(keptReply(kept.result));
     else if (kept?.error !== undefined) call.reply({ kind: "error", error: JSON.parse(kept.error) });
     else call.reply(this.#parts.receiptReply(call, this.receipt(write)));
   }

@@ -3,6 +3,7 @@
 
 import { RECEIPT_TOOL, type Receipt, type WriteState } from "../contracts/outbox.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import { scanMembers } from "../protocol/scan.js";
 import { sentence } from "../runtime/expected-error.js";
 
 const ENDS: ReadonlySet<WriteState> = new Set(["done", "failed", "unknown", "expired", "cancelled"]);
@@ -51,20 +52,48 @@ export function queuedResult(receipt: Receipt): JsonObject {
   return { content, structuredContent, ...(isError ? { isError } : {}) };
 }
 
-/** What an agent reads that asks for one receipt: all of it, and the server's own result with its pictures and texts. */
-export function receiptResult(receipt: Receipt): JsonObject {
-  const { facts, result, error } = wholeOf(receipt);
-  const content: unknown[] = [{ type: "text", text: `${stateSentence(receipt)}\n${lines(facts)}` }];
-  if (isObject(result) && Array.isArray(result["content"])) content.push(...(result["content"] as unknown[]));
-  else if (result !== undefined) content.push({ type: "text", text: JSON.stringify(result) });
-  if (error !== undefined) content.push({ type: "text", text: `The error: ${JSON.stringify(error)}` });
-  return { content, structuredContent: withOutcome(facts, result, error) };
+/**
+ * What an agent reads that asks for one receipt, as JSON: all of it, and the server's own result with its pictures and texts,
+ * each as it was written, since a number may say more than a double holds.
+ */
+export function receiptResult(receipt: Receipt): string {
+  const { result, error } = receipt;
+  const blocks = [textBlock(`${stateSentence(receipt)}\n${lines(factsOf(receipt))}`)];
+  const own = result === undefined ? undefined : blocksOf(result);
+  if (own !== undefined) blocks.push(...own);
+  else if (result !== undefined) blocks.push(textBlock(result));
+  if (error !== undefined) blocks.push(textBlock(`The error: ${error}`));
+  return `{"content":[${blocks.join(",")}],"structuredContent":${receiptJson(receipt)}}`;
+}
+
+function textBlock(text: string): string {
+  return JSON.stringify({ type: "text", text });
+}
+
+/** The blocks of a result as they were written; undefined where it has none. */
+function blocksOf(json: string): string[] | undefined {
+  const result = parsed(json);
+  if (!isObject(result) || !Array.isArray(result["content"])) return undefined;
+  // Where the name stands twice, the last counts, as it does to JSON.parse.
+  const at = scanMembers(json, json.indexOf("{")).findLast(({ key }) => key === "content");
+  const inner = at === undefined ? "" : json.slice(at.start + 1, at.end - 1).trim();
+  return inner === "" ? [] : [inner];
 }
 
 /** The same as the text of a resource. */
 export function receiptJson(receipt: Receipt): string {
-  const { facts, result, error } = wholeOf(receipt);
-  return JSON.stringify(withOutcome(facts, result, error));
+  const { result, error } = receipt;
+  return withMembers(JSON.stringify(factsOf(receipt)), { result, error });
+}
+
+/** A JSON object with these members at its end, which are JSON text; what is none is shown as the text that it is. */
+export function withMembers(object: string, members: Readonly<Record<string, string | undefined>>): string {
+  let added = "";
+  for (const [name, json] of Object.entries(members)) {
+    if (json === undefined) continue;
+    added += `,${JSON.stringify(name)}:${parsed(json) === json ? JSON.stringify(json) : json}`;
+  }
+  return added === "" ? object : `${object.slice(0, -1)}${added}}`;
 }
 
 /** All of a principal, without their results. */
@@ -108,20 +137,6 @@ export function newsSentence({ id, tool, state }: Pick<Receipt, "id" | "tool" | 
     cancelled: "was cancelled",
   };
   return `Receipt ${id} (${tool}) ${said[state] ?? `is ${state}`}.`;
-}
-
-interface Whole {
-  readonly facts: JsonObject;
-  readonly result: unknown;
-  readonly error: unknown;
-}
-
-function wholeOf(receipt: Receipt): Whole {
-  return { facts: factsOf(receipt), result: parsed(receipt.result), error: parsed(receipt.error) };
-}
-
-function withOutcome(facts: JsonObject, result: unknown, error: unknown): JsonObject {
-  return { ...facts, ...(result === undefined ? {} : { result }), ...(error === undefined ? {} : { error }) };
 }
 
 /** What was kept is JSON text; what is none is shown as the text that it is. */

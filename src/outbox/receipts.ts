@@ -17,7 +17,7 @@ import type { AgentCall } from "../contracts/service.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import { ErrorCode, isObject, isRpcError, type JsonObject, type RpcError } from "../protocol/jsonrpc.js";
 import { TASKS_EXTENSION } from "../protocol/modern.js";
-import type { Reply } from "../protocol/reply.js";
+import { type Reply, resultBytes } from "../protocol/reply.js";
 import { ENDED_MS } from "./lanes/limits.js";
 import { News } from "./news.js";
 import {
@@ -28,6 +28,7 @@ import {
   receiptResult,
   receiptsResult,
   stateSentence,
+  withMembers,
 } from "./receipt-text.js";
 
 /** So often an agent that waits hears that we are still at it. */
@@ -167,7 +168,7 @@ export class Desk implements ReceiptDesk {
     if (receipt === undefined) {
       call.reply({ kind: "result", result: mistake(`You have no receipt ${JSON.stringify(id)}. ${LIST_HINT}`) });
     } else if (waitMs === 0 || hasEnded(receipt) || this.#waitingCount >= MAX_WAITING) {
-      call.reply({ kind: "result", result: receiptResult(receipt) });
+      call.reply(resultBytes(receiptResult(receipt)));
     } else {
       this.#wait(call, id, waitMs);
     }
@@ -199,9 +200,8 @@ export class Desk implements ReceiptDesk {
       end: () => {
         letGo();
         const receipt = this.#find(caller, id);
-        const result =
-          receipt === undefined ? mistake(`The receipt ${JSON.stringify(id)} is gone.`) : receiptResult(receipt);
-        call.reply({ kind: "result", result });
+        if (receipt !== undefined) call.reply(resultBytes(receiptResult(receipt)));
+        else call.reply({ kind: "result", result: mistake(`The receipt ${JSON.stringify(id)} is gone.`) });
       },
     };
     const timer = setTimeout(waiting.end, waitMs).unref();
@@ -248,7 +248,7 @@ export class Desk implements ReceiptDesk {
     if (task?.place !== PLACE) return false;
     const receipt = (scope ?? task.server) === task.server ? this.#find(caller, task.own) : undefined;
     if (receipt === undefined || !knowsTasks(caller)) throw new Fault("not-found", `Unknown task: ${exposed}`);
-    if (message.method === "tasks/get") call.reply({ kind: "result", result: this.#described(caller, receipt) });
+    if (message.method === "tasks/get") call.reply(this.#taskReply(caller, receipt));
     else if (message.method === "tasks/update") {
       throw new Fault("invalid", "This task asks nothing, so that there is nothing to answer.");
     } else void this.#cancel(call, principal, receipt.id);
@@ -265,6 +265,14 @@ export class Desk implements ReceiptDesk {
         error instanceof Fault ? error : new Fault("unavailable", `It could not be taken back: ${String(error)}`);
       call.reply({ kind: "error", error: toRpcError(fault), fault });
     }
+  }
+
+  /** The server's result in it is as it was written. */
+  #taskReply(caller: Caller, receipt: Receipt): Reply {
+    const task = this.#described(caller, receipt);
+    if (task["status"] !== "completed" || receipt.result === undefined) return { kind: "result", result: task };
+    const { result: _result, ...rest } = task;
+    return resultBytes(withMembers(JSON.stringify(rest), { result: receipt.result }));
   }
 
   #described({ principal }: Caller, receipt: Receipt): JsonObject {

@@ -111,3 +111,14 @@ describe("a lane that waits for a person to say what became of a write", () => {
     expect([...lanes.lanes()]).toEqual([]);
   });
 });
+
+it("a write that its agent took back and its server refused goes out again when an operator says so, and is not withdrawn", () => {
+  const lanes = makeLanes();
+  lanes.start(0, WALL_MS);
+  const write = take(lanes, "w1", "a", "lane", 0);
+  expect(lanes.cancel(write, "enough", 1, WALL_MS).kind).toBe("sending");
+  lanes.result(write, { kind: "answered", failed: true }, 2, WALL_MS);
+  expect(write.state).toBe("failed");
+  expect(sentIn(lanes.retry(write, 3, WALL_MS) as Step[])).toEqual(["w1"]);
+  expect(write.takenBack).toBe(false);
+});

@@ -472,6 +472,8 @@ export class Lanes extends LaneQuestions {
     this.known.revived(write);
     write.bornMs = this.#nowMs;
     write.conflicts = 0;
+    // Whoever revives it knows that its agent took it back.
+    write.takenBack = false;
     write.round++;
     write.hasResult = false;
     write.resultBytes = 0;
