@@ -56,12 +56,14 @@ export class OutboxJournal {
     });
   }
 
-  forget(sequence: number): Promise<void> {
-    const key = keyOf(sequence);
+  forget(sequences: readonly number[]): Promise<void> {
     return this.#store.batch((batch) => {
-      batch.delete(this.#records, key);
-      batch.delete(this.#messages, key);
-      batch.delete(this.#results, key);
+      for (const sequence of sequences) {
+        const key = keyOf(sequence);
+        batch.delete(this.#records, key);
+        batch.delete(this.#messages, key);
+        batch.delete(this.#results, key);
+      }
     });
   }
 

@@ -18,7 +18,14 @@ import { KEY_USED, keyedCall, laneOf, withoutAgent } from "./key.js";
 import { classify } from "./lanes/classify.js";
 import type { KeptWrite } from "./lanes/lane.js";
 import { Lanes } from "./lanes/lanes.js";
-import { COMMIT_MS, LONGEST_SLEEP_MS, MAX_MESSAGE_BYTES, MAX_WAITERS, REWRITE_MS } from "./lanes/limits.js";
+import {
+  COMMIT_MS,
+  FORGOTTEN_AT_ONCE,
+  LONGEST_SLEEP_MS,
+  MAX_MESSAGE_BYTES,
+  MAX_WAITERS,
+  REWRITE_MS,
+} from "./lanes/limits.js";
 import type { Result, Step } from "./lanes/step.js";
 import { readRecord, type StrangeRecord, strangeRecord } from "./lanes/write.js";
 import { logWrite } from "./log-line.js";
@@ -52,6 +59,8 @@ export class Outbox implements OutboxIntake {
   readonly #unwritten = new Map<KeptWrite, KeptResult | undefined>();
   /** What was answered, and whose answer is not on disk yet: until then nobody is told of it. */
   readonly #ending = new Set<KeptWrite>();
+  /** What is to be taken from the disk: some at a time. What a kill leaves there is forgotten by the next start. */
+  readonly #forgotten: number[] = [];
   readonly #listeners = new Set<ChangeListener>();
   /** Commits that are under way, so that the end can wait for them. */
   readonly #commits = new Set<Promise<void>>();
@@ -117,6 +126,7 @@ export class Outbox implements OutboxIntake {
     this.stop();
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    this.#forget();
     while (this.#commits.size > 0) await Promise.allSettled(this.#commits);
   }
 
@@ -138,8 +148,8 @@ export class Outbox implements OutboxIntake {
     const to = { server, tool, principal: principal.id };
     const { message, isMinted, ...keyed } = keyedCall(call.message, to, said.key, minted);
     // A key that never left finds nothing at the server, whatever was done there: nothing follows from asking for it.
-    const terms =
-      isMinted && (said.key === undefined || said.key.in === "message") ? { ...said, confirm: undefined } : said;
+    const isKeyKept = isMinted && (said.key === undefined || said.key.in === "message");
+    const terms = isKeyKept && said.confirm !== undefined ? { ...said, confirm: undefined } : said;
     const bytes = Buffer.byteLength(message.text);
     if (bytes > MAX_MESSAGE_BYTES) {
       const most = `A call of a tool that is kept in the outbox has at most ${MAX_MESSAGE_BYTES} bytes`;
@@ -208,6 +218,7 @@ export class Outbox implements OutboxIntake {
 
   /** Resolves when what is being written now is on disk. Rejects where the disk refused what became of `write`. */
   async settled(write?: KeptWrite): Promise<void> {
+    this.#forget();
     await Promise.allSettled([...this.#commits]);
     if (write !== undefined && this.#unwritten.has(write)) throw new Fault("unavailable", NOT_ON_DISK);
   }
@@ -222,10 +233,15 @@ export class Outbox implements OutboxIntake {
       else if (step.do === "tell") this.#tell(write);
       else {
         this.#unwritten.delete(write);
-        this.#track(this.journal.forget(write.sequence));
+        this.#forgotten.push(write.sequence);
       }
     }
+    if (this.#forgotten.length >= FORGOTTEN_AT_ONCE) this.#forget();
     this.#setTimer();
+  }
+
+  #forget(): void {
+    if (this.#forgotten.length > 0) this.#track(this.journal.forget(this.#forgotten.splice(0)));
   }
 
   // ---- calls

@@ -243,9 +243,9 @@ describe.skipIf(!linux)("kills of gateway, broker and server under calls of all 
     expect(clients.map(({ transport }) => transport?.sessionId)).toEqual(sessions);
     if (!full) return;
     // Whoever dials a part that is away waits longer after each try, as it should: the times after a prompt start count.
-    expect(median?.againMs).toBeLessThan(AGAIN_MEDIAN_MS);
-    const late = again.filter(({ outMs, againMs }) => outMs < PROMPT_MS && againMs >= AGAIN_MS);
-    expect(late).toEqual([]);
+    const prompt = again.filter(({ outMs }) => outMs < PROMPT_MS);
+    expect(prompt[prompt.length >> 1]?.againMs ?? 0).toBeLessThan(AGAIN_MEDIAN_MS);
+    expect(prompt.filter(({ againMs }) => againMs >= AGAIN_MS)).toEqual([]);
   }, 1_500_000);
 });
 

@@ -1,6 +1,6 @@
 // The real Claude Code, Codex, Gemini CLI and opencode, offline against a scripted model: each calls a tool of a server
-// behind the gateway by `toolway run --approve`, and after `toolway setup`. In the full runs only; without a client they
-// fail.
+// behind the gateway by `toolway run --approve`, and after `toolway setup`, and its model reads the receipt of a write whose
+// server is away. In the full runs only; without a client they fail.
 
 import { execFile } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -9,7 +9,16 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ClientWord, clientOfFullRuns } from "../clients/binaries.js";
 import { FINAL_MESSAGE, type ScriptedModel, startScriptedModel } from "../clients/scripted-model.js";
-import { cli, type Gateway, startGateway, stdioFixture, temporaryDirectory } from "../e2e/harness.js";
+import {
+  cli,
+  type Gateway,
+  startGateway,
+  startHttpFixture,
+  stdioFixture,
+  temporaryDirectory,
+  until,
+} from "../e2e/harness.js";
+import { effectsIn } from "../fixtures/ledger.js";
 import { start } from "../fixtures/processes.js";
 import { full } from "./length.js";
 
@@ -100,6 +109,30 @@ const CLIENTS: readonly Client[] = [
   },
 ];
 
+/** A client in a home of its own, and how it is started in its folder. */
+async function clientAt(client: Client, model: string) {
+  const path = await clientOfFullRuns(client.word);
+  const home = await temporaryDirectory();
+  const work = join(home, "work");
+  for (const folder of ["bin", "work"]) mkdirSync(join(home, folder));
+  symlinkSync(path ?? "", join(home, "bin", client.word));
+  const scene = { model, home, work };
+  client.prepare?.(scene);
+  const env = { PATH: `${join(home, "bin")}:${process.env["PATH"]}`, HOME: home, ...client.env(scene) };
+  const inWork = (what: string, words: readonly string[], more = {}) => {
+    // The client's folder is its own; nothing of it reads what the tests are started with.
+    const one = start(what, "/bin/sh", ["-c", 'cd "$1" && shift && exec "$@"', "sh", work, ...words], {
+      ...env,
+      ...more,
+    });
+    one.child.stdin.end();
+    return one;
+  };
+  return { env, work, inWork };
+}
+
+const placeOf = ({ configPath, stateDir }: Gateway) => ["--config", configPath, "--state", stateDir];
+
 describe.skipIf(!full || process.env["TOOLWAY_WITHOUT_CLIENTS"] === "1")("the real clients", () => {
   let gateway: Gateway;
   let model: ScriptedModel;
@@ -113,26 +146,9 @@ describe.skipIf(!full || process.env["TOOLWAY_WITHOUT_CLIENTS"] === "1")("the re
   it.each(CLIENTS)(
     "$word calls a tool by toolway run --approve, and after toolway setup, each with a token of its own [run-own] [run-secret] [setup-keeps]",
     async (client) => {
-      const path = await clientOfFullRuns(client.word);
-      const home = await temporaryDirectory();
-      const work = join(home, "work");
-      for (const folder of ["bin", "work"]) mkdirSync(join(home, folder));
-      symlinkSync(path ?? "", join(home, "bin", client.word));
-      const scene = { model: model.origin, home, work };
-      client.prepare?.(scene);
-      const env = { PATH: `${join(home, "bin")}:${process.env["PATH"]}`, HOME: home, ...client.env(scene) };
-      const at = ["--config", gateway.configPath, "--state", gateway.stateDir];
+      const { env, work, inWork } = await clientAt(client, model.origin);
+      const at = placeOf(gateway);
       const from = performance.now();
-      const inWork = (what: string, words: readonly string[], more = {}) => {
-        // The client's folder is its own; nothing of it reads what the tests are started with.
-        const one = start(what, "/bin/sh", ["-c", 'cd "$1" && shift && exec "$@"', "sh", work, ...words], {
-          ...env,
-          ...more,
-        });
-        one.child.stdin.end();
-        return one;
-      };
-
       const run = inWork("run", [process.execPath, cli, "run", client.word, ...at, "--approve", "--", ...client.args]);
       const code = await run.closed;
       expect(run.log(), model.asked.join("\n")).toContain(FINAL_MESSAGE);
@@ -152,6 +168,37 @@ describe.skipIf(!full || process.env["TOOLWAY_WITHOUT_CLIENTS"] === "1")("the re
       const took = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
       const [first, second] = [between - from, performance.now() - between];
       console.log(`faults · the real ${client.word}: a call by run in ${took(first)}, after setup in ${took(second)}`);
+    },
+    300_000,
+  );
+
+  it.each(CLIENTS)(
+    "the model of $word reads the receipt of a write that is kept, of a tool with an output schema [ack-is-durable]",
+    async (client) => {
+      const ledger = join(await temporaryDirectory(), "ledger.jsonl");
+      const server = await startHttpFixture("tracker", ["--ledger", ledger]);
+      const tools = { create_issue: { outbox: { key: "arguments.request_id" } } };
+      const kept = await startGateway({ mcpServers: { tracker: { ...server.entry, tools } } }, { auth: true });
+      await until("the tools", () => kept.log().includes("pinned at first sight"));
+      await server.kill();
+      // These words are in the receipt alone, in its text and in its structured content.
+      const script = { tool: "create_issue", args: { project: "p", title: WORD }, result: "Queued, not done yet" };
+      const scripted = await startScriptedModel(script);
+      try {
+        const { inWork } = await clientAt(client, scripted.origin);
+        const words = ["run", client.word, ...placeOf(kept), "--approve", "--", ...client.args];
+        const run = inWork("run", [process.execPath, cli, ...words]);
+        const code = await run.closed;
+        expect(run.log(), scripted.asked.join("\n")).toContain(FINAL_MESSAGE);
+        expect(code).toBe(0);
+        console.log(`faults · the real ${client.word}: its model reads the receipt of a kept write`);
+        await startHttpFixture("tracker", ["--ledger", ledger], server.port);
+        await until("its delivery", () => effectsIn(ledger).length > 0);
+        expect(effectsIn(ledger).map(({ title }) => title)).toEqual([WORD]);
+      } finally {
+        await scripted.close();
+        await kept.stop();
+      }
     },
     300_000,
   );

@@ -60,3 +60,9 @@ export const FORGOTTEN_A_SWEEP = 1_000;
 export const SWEEP_MS = 60 * SECOND_MS;
 /** What could not be written down is written again after this time. */
 export const REWRITE_MS = SECOND_MS;
+
+/**
+ * Ended writes that are taken from the disk in one commit: one by one, each commit would touch three more places of the store.
+ * They are a few hundred bytes each, and a start that finds them again forgets them again.
+ */
+export const FORGOTTEN_AT_ONCE = 64;
