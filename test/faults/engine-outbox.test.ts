@@ -1,0 +1,203 @@
+// Agents write through two gateways on one engine, and the one that has their server in hand is killed; in the full form it is also
+// frozen past its lease, and stopped. What was done is counted in the server's own file.
+
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import type { GatewayEngine } from "../../src/contracts/engine/engine.js";
+import { makeEngineKey } from "../../src/gateway/engine/keys.js";
+import { openGatewayEngine } from "../../src/gateway/engine/open.js";
+import { type Gateway, sleep, startGateway, startHttpFixture, temporaryDirectory, until } from "../e2e/harness.js";
+import { callTool, hasTool } from "../e2e/operator.js";
+import { effectsIn, ledgerLines } from "../fixtures/ledger.js";
+import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
+import { figure, full } from "./length.js";
+import { linux, report } from "./measure.js";
+import { runSeed, seeded } from "./random.js";
+
+const AGENTS = 8;
+const LANES = 4;
+const ANSWER_MS = 30;
+/** An agent that hears nothing for so long asks the other gateway, as it would behind a balancer. */
+const PATIENCE_MS = 15_000;
+/** What happens to the gateway that has the server in hand, one after the other. */
+const EVENTS: readonly ("kill" | "freeze" | "stop")[] = full
+  ? ["kill", "freeze", "stop", "kill", "freeze", "stop", "kill", "kill"]
+  : ["kill"];
+const WRITES_BETWEEN = figure(12, 100);
+
+interface Write {
+  readonly tool: "create_issue" | "add_comment";
+  readonly lane: string;
+  readonly title: string;
+  readonly answerMs: number;
+  readonly beganMs: number;
+  toldMs: number;
+}
+
+const title = natsPrograms.length === 0 ? `gateways on one engine, ${NO_NATS}` : "gateways on one engine that die";
+
+describe.skipIf(natsPrograms.length === 0 || !linux)(title, () => {
+  const ends: (() => Promise<unknown>)[] = [];
+  afterAll(async () => void (await Promise.allSettled(ends.map((end) => end()))));
+
+  it("lose no kept write, double none and keep the order of every lane, whoever has them in hand [engine-outbox] [takeover] [one-owner] [ack-is-durable] [no-double-effect] [lane-order]", async () => {
+    const random = seeded(runSeed());
+    const nats = await startNats();
+    const ledger = join(await temporaryDirectory(), "ledger.jsonl");
+    const server = await startHttpFixture("tracker", ["--ledger", ledger]);
+    const env = { ENGINE_KEY: makeEngineKey() };
+    const outbox = { lane: "arguments.project" };
+    const tools = { create_issue: { outbox: { ...outbox, key: "arguments.request_id" } }, add_comment: { outbox } };
+    const engine = { nats: nats.urls, key: { env: "ENGINE_KEY" }, replicas: 1 };
+    const config = { engine, mcpServers: { tracker: { ...server.entry, tools } } };
+    const look = await lookOn(nats.nodes[0]?.port ?? 0, env);
+    ends.push(() => look.close());
+    const { partitions } = look;
+    const place = partitions.of("tracker");
+    const names = () => partitions.gateways().map(({ gateway }) => gateway);
+
+    const running = new Map<string, Gateway>();
+    /** Which of the names is this one's is seen by its coming. */
+    const started = async (start: () => Promise<Gateway>) => {
+      const before = new Set(names());
+      const gateway = await start();
+      const name = await until("a gateway to come", () => names().find((one) => !before.has(one)));
+      running.set(name, gateway);
+      await until("the tools", () => hasTool(gateway.url, "create_issue"));
+      return gateway;
+    };
+    const spread = () =>
+      until("partitions to be spread", () => {
+        const seen = partitions.gateways();
+        return seen.length === 2 && seen.every(({ partitions: held }) => held === 32) && partitions.ownerOf(place);
+      });
+    for (let n = 0; n < 2; n++) await started(() => startGateway(config, { env: { ...process.env, ...env } }));
+    await spread();
+
+    const writes: Write[] = [];
+    const sums = { cut: 0, receipts: 0, results: 0 };
+    let told = 0;
+    let isOver = false;
+
+    async function settled(write: Write, first: number) {
+      const { tool, lane: project, title: key } = write;
+      const args = { project, title: key, ms: write.answerMs, request_id: key };
+      for (let n = first; ; n++) {
+        const all = [...running.values()];
+        const { url } = all[n % all.length] as Gateway;
+        try {
+          const late = sleep(PATIENCE_MS).then(() => Promise.reject(new Error("It says nothing.")));
+          const reply = await Promise.race([
+            callTool(url, tool, args, undefined, { "toolway/idempotencyKey": key }),
+            late,
+          ]);
+          // Nobody had it in hand: as a client that was told to call again.
+          if (!/Call again|closing/.test(JSON.stringify(reply.error ?? ""))) return reply;
+        } catch {
+          sums.cut++;
+        }
+        await sleep(20);
+      }
+    }
+
+    const agents = Array.from({ length: AGENTS }, async (_, agent) => {
+      while (!isOver) {
+        const n = writes.length;
+        const write: Write = {
+          tool: n % 5 === 0 ? "add_comment" : "create_issue",
+          lane: `lane-${agent % LANES}`,
+          title: `write-${n}`,
+          answerMs: random.int(ANSWER_MS),
+          beganMs: performance.now(),
+          toldMs: 0,
+        };
+        writes.push(write);
+        const { result } = await settled(write, n);
+        write.toldMs = performance.now();
+        told++;
+        if (isReceipt(result)) sums.receipts++;
+        else if (result !== undefined) sums.results++;
+      }
+    });
+
+    const takeovers: string[] = [];
+    for (const [turn, event] of EVENTS.entries()) {
+      const goal = told + WRITES_BETWEEN;
+      await until("some writes", () => told >= goal);
+      const owner = partitions.ownerOf(place) as string;
+      const gateway = running.get(owner) as Gateway;
+      const beganMs = performance.now();
+      if (event === "freeze") gateway.signal("SIGSTOP");
+      else {
+        running.delete(owner);
+        await gateway.stop(event === "kill" ? "SIGKILL" : "SIGTERM");
+      }
+      const goneMs = event === "freeze" ? beganMs : performance.now();
+      await until("another to have it in hand", () => ![owner, undefined].includes(partitions.ownerOf(place)));
+      takeovers.push(`${event} ${((performance.now() - (event === "stop" ? goneMs : beganMs)) / 1000).toFixed(1)} s`);
+      // It answers for the server by then.
+      const next = told + WRITES_BETWEEN;
+      await until("writes after it", () => told >= next);
+      if (event === "freeze") gateway.signal("SIGCONT");
+      else if (turn < EVENTS.length - 1) await started(() => gateway.again());
+      if (turn < EVENTS.length - 1) await spread();
+    }
+    isOver = true;
+    await Promise.all(agents);
+
+    // The same key once more finds what became of it, and does nothing.
+    const wrong: string[] = [];
+    let unknown = 0;
+    for (const write of writes) {
+      await until(`the end of ${write.title}`, async () => {
+        const { result, error } = await settled(write, 0);
+        const said = JSON.stringify(error ?? result);
+        const isUnknown = write.tool === "add_comment" && /unknown/.test(said);
+        if (isReceipt(result) && !isUnknown) return false;
+        if (isUnknown) unknown++;
+        else if (error !== undefined || result?.["isError"] === true) wrong.push(`${write.title} was told ${said}`);
+        return true;
+      });
+    }
+    const effects = effectsIn(ledger);
+    const counts = new Map<string, number>();
+    for (const { title: name } of effects) counts.set(name, (counts.get(name) ?? 0) + 1);
+    const lost = writes.filter(({ tool, title: name }) => tool === "create_issue" && !counts.has(name)).length;
+    const doubled = [...counts.values()].filter((count) => count > 1).length;
+    for (let lane = 0; lane < LANES; lane++) wrong.push(...disorder(`lane-${lane}`, writes, effects));
+    report(
+      "engine",
+      `${writes.length} writes of ${AGENTS} agents at two gateways (seed ${random.seed}), takeovers: ${takeovers.join(", ")}; ` +
+        `${sums.results} answered at once, ${sums.receipts} by a receipt, ${sums.cut} connections cut; ${lost} lost, ${doubled} doubled; ` +
+        `${ledgerLines(ledger).length - effects.length} came twice and were known by their key; ${unknown} without a key said to be unknown`,
+    );
+    expect(wrong).toEqual([]);
+    expect({ lost, doubled }).toEqual({ lost: 0, doubled: 0 });
+  }, 600_000);
+});
+
+/** Sees who has what in hand, and takes nothing. */
+async function lookOn(port: number, env: Record<string, string>): Promise<GatewayEngine> {
+  const key = { from: "env", name: "ENGINE_KEY" } as const;
+  const rest = { tls: undefined, auth: undefined, monitor: undefined, replicas: 1, prefix: "tw" };
+  const settings = { ...rest, nodes: [{ host: "127.0.0.1", port }], key, staleMs: 60_000, failReady: false };
+  return (await openGatewayEngine(settings, env, () => {})).engine;
+}
+
+function isReceipt(result: Record<string, unknown> | undefined): boolean {
+  return (result?.["structuredContent"] as { receipt?: string } | undefined)?.receipt !== undefined;
+}
+
+/** A write whose agent was answered before another was begun was taken before it, and stands before it. */
+function disorder(lane: string, writes: readonly Write[], effects: readonly { title: string }[]): string[] {
+  const byTitle = new Map(writes.filter((write) => write.lane === lane).map((write) => [write.title, write]));
+  const wrong: string[] = [];
+  let latest: Write | undefined;
+  for (const { title: name } of effects) {
+    const write = byTitle.get(name);
+    if (write === undefined) continue;
+    if (latest !== undefined && write.toldMs < latest.beganMs) wrong.push(`${lane}: ${latest.title} before ${name}`);
+    if (latest === undefined || write.beganMs > latest.beganMs) latest = write;
+  }
+  return wrong;
+}
