@@ -44,7 +44,10 @@ export class DeliveryRefusal extends Error {
 }
 
 interface Storing {
+  readonly to: string;
   readonly hash: string;
+  /** Its sender took it back meanwhile: when it is there, nobody gets it. */
+  isCancelled: boolean;
   readonly done: Promise<void>;
 }
 
@@ -111,7 +114,7 @@ export class Broker {
     }
     if (answered !== undefined) answered.answer = { id, hash };
     const done = this.#take(sender, frame, hash, asked);
-    this.#storing.set(key, { hash, done });
+    this.#storing.set(key, { to, hash, done, isCancelled: false });
     try {
       await done;
     } catch (error) {
@@ -178,6 +181,8 @@ export class Broker {
     }
     const letter = this.#add(mailbox, header, sequence, bytes);
     if (finished !== undefined) this.#finish(finished);
+    const isCancelled = this.#storing.get(keyOf(sender.owner, id))?.isCancelled === true;
+    if (isCancelled && this.#cancelStored(sender, to, id)) return;
     // Where somebody is there to take it, it is not read from the disk to which it just went.
     this.#handOuts.remember(letter, text);
     this.#look(mailbox);
@@ -320,7 +325,15 @@ export class Broker {
   }
 
   /** True where it was never handed out, and now never will be. Else whoever has it is told. */
-  cancel(sender: MailSender, to: string, id: string): boolean {
+  async cancel(sender: MailSender, to: string, id: string): Promise<boolean> {
+    const storing = this.#storing.get(keyOf(sender.owner, id));
+    if (storing?.to !== to) return this.#cancelStored(sender, to, id);
+    storing.isCancelled = true;
+    await storing.done.catch(() => {});
+    return true;
+  }
+
+  #cancelStored(sender: MailSender, to: string, id: string): boolean {
     const mailbox = this.#mailboxes.get(to);
     if (mailbox === undefined) return false;
     const letter = this.#letters.get(keyOf(sender.owner, id));

@@ -133,12 +133,31 @@ describe("what a broker hands out", () => {
     expect(onDisk("m-1")).toBe("J2");
   });
 
+  it("never runs when its sender cancels it on its way to the disk, whoever waits for it", async () => {
+    const taker = new Taker("J1", 2);
+    store.isHolding = true;
+    const delivered = deliver("m-1");
+    // It comes to the disk in the same commit, and its turn at the mailbox is that of the first.
+    const second = deliver("m-2");
+    const cancelled = broker.cancel(WORKER, "studio", "m-1");
+    // Of another mailbox it says nothing.
+    expect(await broker.cancel(WORKER, "attic", "m-2")).toBe(false);
+    store.isHolding = false;
+    store.commitAll();
+    await Promise.all([delivered, second]);
+    expect(await cancelled).toBe(true);
+    await turn();
+    expect(taker.got).toEqual(["m-2"]);
+    const ids = [...store.log("mail").entries()].map(([, record]) => headerOf(record).id);
+    expect(ids).toEqual(["m-2"]);
+  });
+
   it("never runs when its sender cancels it before it has left", async () => {
     await deliver("m-1");
     store.isHolding = true;
     const taker = new Taker("J1", 1);
     await turn();
-    expect(broker.cancel(WORKER, "studio", "m-1")).toBe(true);
+    expect(await broker.cancel(WORKER, "studio", "m-1")).toBe(true);
     store.isHolding = false;
     store.commitAll();
     await turn();
@@ -218,7 +237,7 @@ describe("what ended unfinished", () => {
     }
     nowMs += hour + 1;
     await vi.advanceTimersByTimeAsync(2_000);
-    for (let n = 0; n < 64; n++) expect(broker.cancel(sender, "worker-1", `k-${n}`)).toBe(true);
+    for (let n = 0; n < 64; n++) expect(await broker.cancel(sender, "worker-1", `k-${n}`)).toBe(true);
     expect(inbox()).toBeUndefined();
   });
 

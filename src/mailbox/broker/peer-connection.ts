@@ -10,6 +10,7 @@ import { ownerOf } from "../wire/address.js";
 import type { MailboxPresence } from "../wire/broker-frames.js";
 import { FrameError } from "../wire/frame-error.js";
 import {
+  type Cancel,
   type ClientFrame,
   type Deliver,
   type Hello,
@@ -232,11 +233,9 @@ export class PeerConnection implements SocketEvents {
       case "ack":
         this.#acknowledge(address, frame.messages);
         return;
-      case "cancel": {
-        const isRemoved = broker.cancel(sender, frame.to, frame.correlationId);
-        if (!this.#isBare) this.#send({ kind: "cancelled", correlation_id: frame.correlationId, removed: isRemoved });
+      case "cancel":
+        void this.#cancel(sender, frame);
         return;
-      }
       case "extend": {
         const kept = broker.extend(
           address,
@@ -266,6 +265,11 @@ export class PeerConnection implements SocketEvents {
       case "pair":
         this.#pair(sender, frame.role);
     }
+  }
+
+  async #cancel(sender: MailSender, { to, correlationId }: Cancel): Promise<void> {
+    const isRemoved = await this.#options.broker.cancel(sender, to, correlationId);
+    if (!this.#isBare) this.#send({ kind: "cancelled", correlation_id: correlationId, removed: isRemoved });
   }
 
   #subscribe(address: string, { kinds }: Subscribe): void {

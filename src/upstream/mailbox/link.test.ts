@@ -186,6 +186,8 @@ describe("a link to a machine behind a mailbox", () => {
       params: { progressToken: ticket.id, message: expect.stringMatching(/^studio is away since \d\d:\d\d; waiting$/) },
     });
     studio = await ScriptedSharer.open(test.url);
+    // Before that is known here, it would be taken back in a moment too.
+    await expect.poll(() => workers.of(test.url, "worker-token").presenceOf("studio")?.connected, SOON).toBe(true);
     call(link);
     await expect.poll(() => studio?.asked.length, SOON).toBe(1);
     expect(studio.asked[0]?.rpc.id).toBe(ticket.id + 1);
