@@ -23,7 +23,7 @@ type Told =
 
 describe.skipIf(!linux)("kills during calls over mailboxes", () => {
   const MAILBOXES = figure(2, 4);
-  const KILLS = figure(2, 20);
+  const KILLS = figure(1, 20);
   const CALLS = figure(150, 2_000);
   const CALLERS = 8;
   /** From the ready line of what was killed until all works again. */
@@ -196,8 +196,8 @@ describe.skipIf(!linux)("two sharers of one mailbox", () => {
 });
 
 describe.skipIf(!linux)("a machine that sleeps", () => {
-  const SLEEP_MS = figure(4_000, 60_000);
-  const SHORT_MS = figure(2_000, 5_000);
+  const SLEEP_MS = figure(2_500, 60_000);
+  const SHORT_MS = figure(1_500, 5_000);
   /** Of each sort. More than a sharer takes at once: some wait in its socket, and some in the broker. */
   const CALLS = 50;
 
