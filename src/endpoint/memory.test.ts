@@ -73,6 +73,8 @@ describe("requests that are kept", () => {
     for (const sent of [{ body: rpc(7, "test/hold"), headers }, modernHold(7)]) {
       const { status, headers: answered, json } = await send(url, sent);
       expect([status, answered["retry-after"], json.id]).toEqual([503, "10", 7]);
+      // A connection is memory too.
+      expect(answered.connection).toBe("close");
       expect(json.error.message).toContain("limits.heldBytes");
     }
     const bob = await begin(url, { headers: { authorization: "Bearer token-b" } });

@@ -9,6 +9,7 @@ import { type Log, SILENT } from "../observe/log.js";
 import type { OpenTelemetryApi } from "../observe/opentelemetry.js";
 import { openTelemetry } from "../observe/telemetry.js";
 import { systemClock } from "../runtime/clock.js";
+import type { HeldWatcher } from "../runtime/memory/held-bytes.js";
 import { packageVersion } from "../runtime/version.js";
 import { Gateway, type GatewayParts, type ServerStart } from "./gateway.js";
 import type { SweepRun } from "./runs/runs.js";
@@ -56,6 +57,8 @@ export interface GatewayOptions {
   readonly forRuns?: boolean;
   /** @internal for the command line: what is done with what a run that was killed has left. */
   readonly sweepRun?: SweepRun;
+  /** @internal for the command line: is told how much the gateway holds for others. */
+  readonly heldWatcher?: HeldWatcher;
 }
 
 /**
@@ -79,6 +82,7 @@ export async function createGateway(input: GatewayInput, options: GatewayOptions
     lazyLists: options.onDemand === true,
     forRuns: options.forRuns === true,
     sweepRun: options.sweepRun,
+    heldWatcher: options.heldWatcher,
   });
   if (typeof input === "string" && options.watch !== false) {
     const watcher = watchConfig(input, () => void gateway.reload().catch(() => {}));

@@ -70,20 +70,12 @@ const TOKEN_LOOK_MS = 2_000;
  */
 export type ServerStart = boolean | "listening" | "agent";
 
-export interface GatewayParts {
-  readonly config: Config;
-  readonly state: GatewayState;
-  readonly log: Log;
-  readonly telemetry?: Telemetry | undefined;
-  readonly audit?: StageParts["audit"];
-  readonly env: NodeJS.ProcessEnv;
+export interface GatewayParts extends StageParts {
   /** Everybody is let in. For loopback only; checked at listen(). */
   readonly noAuth: boolean;
   readonly startServers: ServerStart;
   /** Reads the config again. Throws what is wrong with it. */
   readonly reload: () => Config;
-  /** A lazy server is not even started to read its lists, before somebody wants them. */
-  readonly lazyLists?: boolean;
   /** It runs for runs alone, and whoever made it ends it after the last of them. */
   readonly forRuns?: boolean;
   /** Gives back what a run that was killed has left. Default: its folder is removed. */
@@ -125,22 +117,20 @@ export class Gateway {
   readonly logins: Logins;
 
   constructor(parts: GatewayParts) {
-    const { config, state, log, env, telemetry, lazyLists = false } = parts;
+    const { config, state, log, env, telemetry } = parts;
     this.#state = state;
     this.log = log;
     this.#env = env;
     this.#noAuth = parts.noAuth;
     this.#startServers = parts.startServers;
     this.#telemetry = telemetry;
-    const stages = wireStages(
-      { config, state, log, telemetry, audit: parts.audit, env, lazyLists, startedAt: this.#startedAt },
-      {
-        config: () => this.config,
-        soleAgent: () => this.#soleAgent,
-        sweep: () => this.sweep(),
-        reloadServer: (name) => this.reloadServer(name),
-      },
-    );
+    const stages = wireStages(parts, {
+      startedAt: this.#startedAt,
+      config: () => this.config,
+      soleAgent: () => this.#soleAgent,
+      sweep: () => this.sweep(),
+      reloadServer: (name) => this.reloadServer(name),
+    });
     this.#stages = stages;
     this.patterns = stages.patterns;
     this.pipeline = stages.pipeline;

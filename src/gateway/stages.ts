@@ -31,7 +31,7 @@ import { unreadLists } from "../pipeline/wait-for-lists.js";
 import { compilePolicy, type Policy } from "../policy/policy.js";
 import type { Era } from "../protocol/modern.js";
 import { systemClock } from "../runtime/clock.js";
-import { HeldBytes } from "../runtime/memory/held-bytes.js";
+import { HeldBytes, type HeldWatcher } from "../runtime/memory/held-bytes.js";
 import { Reaper } from "../runtime/processes/reaper.js";
 import { hashStateDir } from "../runtime/processes/reaper-marker.js";
 import { packageVersion } from "../runtime/version.js";
@@ -58,14 +58,17 @@ export interface StageParts {
   readonly state: GatewayState;
   readonly log: Log;
   readonly audit?: OpenedAudit | undefined;
-  readonly telemetry: Telemetry | undefined;
+  readonly telemetry?: Telemetry | undefined;
   readonly env: NodeJS.ProcessEnv;
-  readonly startedAt: string;
-  readonly lazyLists: boolean;
+  /** A lazy server is not even started to read its lists, before somebody wants them. */
+  readonly lazyLists?: boolean;
+  /** Is told how much the gateway holds for others. */
+  readonly heldWatcher?: HeldWatcher | undefined;
 }
 
 /** The gateway, as its stages need it: what changes while it runs, and what they ask it to do. */
 interface StageOwner {
+  readonly startedAt: string;
   config(): Config;
   /** The agent that all of it is for, where there is only one. */
   soleAgent(): AgentProfile | undefined;
@@ -101,7 +104,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   const { config, state, log, env } = parts;
   const version = packageVersion();
   const redact = (server: string, text: string) => redactedText(owner.config().servers, server, text);
-  const held = new HeldBytes(config.limits.heldBytes);
+  const held = new HeldBytes(config.limits.heldBytes, parts.heldWatcher);
   const catalog = new Catalog({
     names: config.names,
     menu: config.menu,
@@ -192,7 +195,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     redact,
   });
   const reaper = new Reaper({
-    stateHash: hashStateDir(state.dir ?? `memory ${process.pid} ${parts.startedAt}`),
+    stateHash: hashStateDir(state.dir ?? `memory ${process.pid} ${owner.startedAt}`),
     env,
     onProblem: (text) => log.warn(text),
   });
@@ -248,7 +251,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     eras: new StoredEras(state.eras, systemClock.wall, (error) =>
       log.warn(`the era of a server could not be kept for the next start: ${(error as Error).message}`),
     ),
-    isKnown: (server) => parts.lazyLists || state.known.get(server) !== undefined,
+    isKnown: (server) => parts.lazyLists === true || state.known.get(server) !== undefined,
     agents: pipeline.sessions,
     soleAgent: () => owner.soleAgent(),
     log: (level, text) => log[level](text),

@@ -50,7 +50,6 @@ async function open(
   options: Partial<StartOptions>,
   more: { startServers: ServerStart; log: Log; logCalls?: boolean | "unless-off"; onDemand?: boolean },
 ): Promise<Gateway> {
-  makeHeapRoom();
   const builtIn = source.config ?? (source.builtIn === "broker" ? BROKER_CONFIG : demoConfig());
   return createGateway(source.configPath ?? builtIn, {
     stateDir: source.stateDir,
@@ -59,6 +58,7 @@ async function open(
     log: more.log,
     startServers: more.startServers,
     onDemand: more.onDemand ?? false,
+    heldWatcher: makeHeapRoom(),
     noAuth: options.noAuth ?? false,
     forRuns: options.forRuns ?? false,
     sweepRun: async (folder) => (await import("../../agents/run/run-folder.js")).endRunFolder(folder),

@@ -1,9 +1,12 @@
 // How much a gateway may allocate before V8 marks all of its heap. Buffers that pass count against the limit of the
 // heap, and of a heap as small as a gateway's V8 lets them have 8 MB: with a few large results under way it would mark
-// all of it again and again, which was a third of what such a result cost. A program that embeds a gateway has a heap of
-// its own, and is left alone.
+// all of it again and again. While the gateway holds much for others it is the reverse: a heap that holds 100 MB may be
+// let grow to several times that by V8, and what was refused or has gone would stay beside what is held. A program that
+// embeds a gateway has a heap of its own, and is left alone.
 
-import { getHeapStatistics, setFlagsFromString } from "node:v8";
+import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import type { HeldWatcher } from "../../runtime/memory/held-bytes.js";
 import { MIB } from "../../runtime/sizes.js";
 
 /**
@@ -15,29 +18,76 @@ const ROOM_BYTES = 28 * MIB;
 const MOST_PERCENT = 300;
 /** With less than this a heap is large, and V8's own measure is the better one. */
 const LEAST_PERCENT = 30;
+/**
+ * While much is held: so little garbage may lie beside it. It costs a marking for each tenth of the heap that is made
+ * anew, mostly of long texts, which are marked at once, and beside the main thread.
+ */
+const HOLDING_PERCENT = 10;
+/** Two halves of 16 MiB. */
+const MOST_YOUNG_BYTES = 32 * MIB;
 /** A heap grows with sessions, which come over minutes. */
 const LOOK_EVERY_MS = 10_000;
 
 /** By how much a heap that holds so many bytes may grow before it is marked; 0: by V8's own measure. */
-export function growingPercent(usedBytes: number): number {
+export function growingPercent(usedBytes: number, isMuchHeld: boolean): number {
+  if (isMuchHeld) return HOLDING_PERCENT;
   const percent = Math.min(MOST_PERCENT, Math.floor((ROOM_BYTES / usedBytes) * 100));
   return percent < LEAST_PERCENT ? 0 : percent;
 }
 
-let current = 0;
-let timer: NodeJS.Timeout | undefined;
-
-function look(): void {
-  const percent = growingPercent(getHeapStatistics().used_heap_size);
-  if (percent === current) return;
-  current = percent;
-  // V8 reads it at the end of each marking.
-  setFlagsFromString(`--heap-growing-percent=${percent}`);
+/**
+ * Whether the part of the heap for what is young may grow. Newer V8 lets it have 128 MiB, most of which stays resident
+ * when a burst is over; 32 MiB is the most that Node 20 gives it.
+ */
+export function mayYoungGrow(youngBytes: number): boolean {
+  return youngBytes < MOST_YOUNG_BYTES;
 }
 
-/** From now on, for this process. To be called by a process that is a gateway. */
-export function makeHeapRoom(): void {
-  if (timer !== undefined) return;
-  look();
-  timer = setInterval(look, LOOK_EVERY_MS).unref();
+let percent = 0;
+let growth = 2;
+let timer: NodeJS.Timeout | undefined;
+let isMuch = false;
+let collectYoung: (() => void) | undefined;
+
+function look(): void {
+  const nextPercent = growingPercent(getHeapStatistics().used_heap_size, isMuch);
+  // V8 reads it at the end of each marking.
+  if (nextPercent !== percent) setFlagsFromString(`--heap-growing-percent=${nextPercent}`);
+  percent = nextPercent;
+  const nextGrowth = mayYoungGrow(youngBytes()) ? 2 : 1;
+  if (nextGrowth !== growth) setFlagsFromString(`--semi-space-growth-factor=${nextGrowth}`);
+  growth = nextGrowth;
+}
+
+function youngBytes(): number {
+  return getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space")?.space_size ?? 0;
+}
+
+/** What was read for somebody who was then refused dies young. The function for it is made when it is first needed. */
+function youngCollector(): () => void {
+  setFlagsFromString("--expose-gc");
+  const gc = runInNewContext("gc") as (options: { type: "minor" }) => void;
+  setFlagsFromString("--no-expose-gc");
+  return () => gc({ type: "minor" });
+}
+
+const watcher: HeldWatcher = {
+  onMuchHeld(isMuchNow) {
+    isMuch = isMuchNow;
+    // What was held is garbage only now: the small measure stays until the next look, so that it goes.
+    if (isMuch) look();
+  },
+  onTurnover() {
+    collectYoung ??= youngCollector();
+    collectYoung();
+  },
+};
+
+/** From now on, for this process. To be called by a process that is a gateway; it tells how much it holds. */
+export function makeHeapRoom(): HeldWatcher {
+  if (timer === undefined) {
+    look();
+    timer = setInterval(look, LOOK_EVERY_MS).unref();
+  }
+  return watcher;
 }

@@ -9,9 +9,18 @@ const WINDOW_MS = 10_000;
 /** and must bring so much of itself in it: 32 KiB a second, a tenth of what the slowest lines of today carry. */
 const WINDOW_BYTES = 10 * 32 * KIB;
 
+/**
+ * So many bodies that found no room are read to their end all the same and thrown away, so that a client which writes
+ * first and reads then gets its answer. What comes beside them is cut with its answer: each costs some kilobytes for as
+ * long as it comes, and where there is no room they come by thousands.
+ */
+const MAX_DRAINED_BODIES = 256;
+
 /** A body that is being read. */
 export interface OpenBody extends Placed {
   readonly size: number;
+  /** It has been refused, and what still comes of it is thrown away. */
+  isDrained: boolean;
   /** Its connection is gone, and nothing more will come. */
   readonly isGone: boolean;
   /** When the time began over which it is looked at, and its size then; undefined until it is first seen. */
@@ -23,6 +32,7 @@ export interface OpenBody extends Placed {
 
 export class OpenBodies {
   readonly #bodies = new Bag<OpenBody>();
+  #drained = 0;
 
   get size(): number {
     return this.#bodies.size;
@@ -34,6 +44,16 @@ export class OpenBodies {
 
   delete(body: OpenBody): void {
     this.#bodies.delete(body);
+    if (body.isDrained) this.#drained--;
+    body.isDrained = false;
+  }
+
+  /** Whether a body that has just been refused is read to its end. */
+  drain(body: OpenBody): boolean {
+    if (this.#drained >= MAX_DRAINED_BODIES) return false;
+    this.#drained++;
+    body.isDrained = true;
+    return true;
   }
 
   /** To be called every few seconds: a slow body lives at most so much longer than its time. */

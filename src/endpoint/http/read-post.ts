@@ -68,6 +68,7 @@ const BLOCK_BYTES = 64 * KIB;
 
 /** When whoever found no room should come back: by then, readers that stand still are cut. */
 const RETRY_AFTER: readonly string[] = ["Retry-After", "10"];
+const CLOSE_AND_RETRY: readonly string[] = [...RETRY_AFTER, "Connection", "close"];
 
 /** Reads a POST for its receiver. */
 export function readPost(receiver: PostReceiver, reading: BodyReading): void {
@@ -91,6 +92,7 @@ class PostReader implements OpenBody {
   place = NOWHERE;
   windowFrom: number | undefined = undefined;
   windowSize = 0;
+  isDrained = false;
 
   constructor(to: PostReceiver, reading: BodyReading) {
     this.#to = to;
@@ -134,10 +136,15 @@ class PostReader implements OpenBody {
     if (!close) req.resume();
   }
 
+  /** A connection costs memory too: while there is none, whoever is refused is not kept. */
   #noRoom(id?: string): void {
     this.#letGo();
-    if (this.#size > this.#reading.held.largestBody) this.#neverFits(this.#size, id);
-    else refuse(this.#to.res, 503, LIMIT, `The body was not taken: ${NO_ROOM}`, RETRY_AFTER, id);
+    if (this.#size > this.#reading.held.largestBody) {
+      this.#neverFits(this.#size, id);
+      return;
+    }
+    const headers = !this.#ended && this.#reading.open.drain(this) ? RETRY_AFTER : CLOSE_AND_RETRY;
+    refuse(this.#to.res, 503, LIMIT, `The body was not taken: ${NO_ROOM}`, headers, id);
   }
 
   /** To come back later would not help. */

@@ -135,6 +135,7 @@ describe("bodies that are being read", () => {
     place = -1;
     size = 0;
     isGone = false;
+    isDrained = false;
     windowFrom: number | undefined = undefined;
     windowSize = 0;
     ended: [number, number] | undefined;
@@ -142,6 +143,20 @@ describe("bodies that are being read", () => {
       this.ended = [bytes, ms];
     }
   }
+
+  it("are read to their end for nothing by 256 at a time, and by as many again when those have gone [bounded]", () => {
+    const bodies = new OpenBodies();
+    const all = Array.from({ length: 300 }, () => new FakeBody());
+    for (const body of all) bodies.add(body);
+    expect(all.filter((body) => bodies.drain(body)).length).toBe(256);
+    for (const body of all.slice(0, 10)) bodies.delete(body);
+    for (const body of all.slice(290)) bodies.delete(body);
+    for (const body of all.slice(10, 15)) body.isGone = true;
+    bodies.sweep(0);
+    const more = Array.from({ length: 20 }, () => new FakeBody());
+    for (const body of more) bodies.add(body);
+    expect(more.filter((body) => bodies.drain(body)).length).toBe(15);
+  });
 
   it("are ended where they bring less than 32 KiB a second over 10 s, and forgotten when they are gone [bounded]", () => {
     const bodies = new OpenBodies();

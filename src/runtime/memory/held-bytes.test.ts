@@ -136,4 +136,70 @@ describe("the bytes that are held", () => {
     expect(held.holder("a").hold(64 * MIB)).toBe(true);
     expect(held.holder("a").hold(32 * MIB)).toBe(true);
   });
+
+  it("are half of the limit at most where they are small, of which one principal has three quarters [bounded]", () => {
+    const held = new HeldBytes(DEFAULT_HELD_BYTES);
+    const half = MIB / 2;
+    const small = Array.from({ length: 200 }, () => held.holder("a"));
+    const kept = small.filter((holder) => holder.hold(half));
+    expect([kept.length, held.used, held.refusals]).toEqual([96, 48 * MIB, 104]);
+    // The other half is there for what is large, and some of this one for the next.
+    const large = held.holder("a");
+    expect(large.hold(16 * MIB)).toBe(true);
+    expect(held.holder("b").hold(half)).toBe(true);
+    // What grows past the small gives its room there back, and takes it again when it shrinks.
+    for (const holder of kept.slice(0, 2)) expect(holder.hold(MIB)).toBe(true);
+    expect(small[199]?.hold(half)).toBe(true);
+    expect(large.hold(half)).toBe(true);
+    expect(held.holder("a").hold(half)).toBe(false);
+    for (const holder of [...small, large]) holder.release();
+    expect([held.usedBy("a"), held.holder("a").hold(half)]).toEqual([0, true]);
+    const narrow = new HeldBytes(64 * MIB);
+    expect(small.filter(() => narrow.holder("a").hold(half)).length).toBe(96);
+  });
+
+  it("are told once when they are an eighth of the limit, and once when they are a sixteenth again [bounded]", () => {
+    const told: boolean[] = [];
+    const held = new HeldBytes(16 * MIB, { onMuchHeld: (isMuch) => void told.push(isMuch), onTurnover: () => {} });
+    const holder = held.holder("a");
+    for (const [size, calls] of [
+      [1, 0],
+      [2, 1],
+      [3, 1],
+      [1, 1],
+      [2, 1],
+      [0.9, 2],
+      [1.9, 2],
+      [2, 3],
+      [0, 4],
+    ] as const) {
+      holder.hold(size * MIB);
+      expect([size, told.length]).toEqual([size, calls]);
+    }
+    expect(told).toEqual([true, false, true, false]);
+  });
+
+  it("are told of each 16 MiB that came or were refused while there is much of them, and of none before [bounded]", () => {
+    let turnovers = 0;
+    const held = new HeldBytes(16 * MIB, { onMuchHeld: () => {}, onTurnover: () => void turnovers++ });
+    const come = () => {
+      for (let i = 0; i < 64; i++) {
+        const holder = held.holder("a");
+        holder.hold(MIB);
+        holder.release();
+      }
+    };
+    come();
+    expect(turnovers).toBe(0);
+    const kept = held.holder("a");
+    expect(kept.hold(10 * MIB)).toBe(true);
+    come();
+    expect(turnovers).toBe(4);
+    // The refused ones count as well: they were read.
+    for (let i = 0; i < 16; i++) expect(held.holder("a").hold(8 * MIB)).toBe(false);
+    expect(turnovers).toBe(12);
+    kept.release();
+    come();
+    expect(turnovers).toBe(12);
+  });
 });

@@ -10,8 +10,9 @@
 export const SMALL_BYTES = 64 * 1024;
 
 /**
- * The bound where nobody sets one. Copies on the way and what the collector has not yet freed come on top: with this,
- * resident memory stays within 256 MB of an idle gateway's. One result of the largest size fits twice.
+ * The bound where nobody sets one. Copies on the way, connections, and what the collector or the C library has not given
+ * back come on top: with this, resident memory stays within 256 MB of an idle gateway's, also where it is filled with
+ * bodies, calls and replies in turn. One result of the largest size fits twice.
  */
 export const DEFAULT_HELD_BYTES = 128 * 1024 * 1024;
 
@@ -23,10 +24,40 @@ export const DEFAULT_HELD_BYTES = 128 * 1024 * 1024;
 const HELD_TO_FREE = 3;
 
 /**
+ * What a principal has that is shorter counts as small, and all of that together has half of the limit: by the thousand
+ * such things bring connections with them, and leave holes in the memory where they were. The other half is for what is
+ * large, of which there are few. A limit of 64 MiB or less is not parted: that is what small things may have anyway.
+ */
+const LARGE_BYTES = 1024 * 1024;
+const SHARE_OF_SMALL = 1 / 2;
+const LEAST_FOR_SMALL = 64 * 1024 * 1024;
+
+/**
  * How many times its bytes a message is counted while somebody keeps it: its text, what was parsed of it, and the text
  * that goes to its server.
  */
 export const BODY_COST = 3;
+
+/**
+ * From an eighth of the limit on, much is held; it no longer is below a sixteenth, so that one body more or less is not
+ * told each time.
+ */
+const MUCH = 1 / 8;
+const NOT_MUCH = 1 / 16;
+
+/**
+ * While much is held: after so many bytes that were taken or refused, as much has become garbage as is worth collecting
+ * by itself. With the buffers that connections are read into, it is less than a tenth of what may be resident.
+ */
+const TURNOVER_BYTES = 16 * 1024 * 1024;
+
+/** Is told how much is held, so that it can see to what lies beside it and waits for the collector. */
+export interface HeldWatcher {
+  /** Much of the limit begins to be in use, or no longer is. */
+  onMuchHeld(isMuch: boolean): void;
+  /** While much is held: as much as is held by many has come and gone. */
+  onTurnover(): void;
+}
 
 /** So many owners that hold nothing are remembered, so that each call of one does not make its account anew. */
 const MAX_IDLE_ACCOUNTS = 1_000;
@@ -39,6 +70,8 @@ class Account {
   readonly owner: string;
   readonly isServer: boolean;
   used = 0;
+  /** How much of it is in things that are small. */
+  small = 0;
 
   constructor(owner: string, isServer: boolean) {
     this.owner = owner;
@@ -50,12 +83,17 @@ export class HeldBytes {
   #limit = 0;
   #used = 0;
   #usedByServers = 0;
+  #small = 0;
   #refusals = 0;
   readonly #accounts = new Map<string, Account>();
   #reclaim: ((bytes: number) => void) | undefined;
+  #isMuch = false;
+  #turnover = 0;
+  readonly #watcher: HeldWatcher | undefined;
 
-  constructor(limit = DEFAULT_HELD_BYTES) {
+  constructor(limit = DEFAULT_HELD_BYTES, watcher?: HeldWatcher) {
     this.#limit = limit;
+    this.#watcher = watcher;
   }
 
   get limit(): number {
@@ -136,6 +174,7 @@ export class HeldBytes {
   }
 
   takeFor(account: Account, bytes: number): boolean {
+    if (this.#isMuch) this.#turnOver(bytes);
     if (!this.#makeRoom(account, bytes)) {
       this.#refusals++;
       this.#forgetIdle(account);
@@ -144,6 +183,22 @@ export class HeldBytes {
     this.#used += bytes;
     account.used += bytes;
     if (account.isServer) this.#usedByServers += bytes;
+    if (!this.#isMuch && this.#used >= this.#limit * MUCH) this.#setMuch(true);
+    return true;
+  }
+
+  /** A thing of `before` bytes has `after` now, and both are counted. False where there is no room for it among the small. */
+  sizeFor(account: Account, before: number, after: number): boolean {
+    if (account.isServer) return true;
+    const more = (after < LARGE_BYTES ? after : 0) - (before < LARGE_BYTES ? before : 0);
+    // What was large and is small now has its room already.
+    const limit = Math.max(this.#limit * SHARE_OF_SMALL, LEAST_FOR_SMALL);
+    if (more > 0 && before < after && lacking(account.small, more, limit - this.#small) > 0) {
+      this.#refusals++;
+      return false;
+    }
+    account.small += more;
+    this.#small += more;
     return true;
   }
 
@@ -151,7 +206,21 @@ export class HeldBytes {
     this.#used -= bytes;
     account.used -= bytes;
     if (account.isServer) this.#usedByServers -= bytes;
+    if (this.#isMuch && this.#used < this.#limit * NOT_MUCH) this.#setMuch(false);
     this.#forgetIdle(account);
+  }
+
+  #setMuch(isMuch: boolean): void {
+    this.#isMuch = isMuch;
+    this.#turnover = 0;
+    this.#watcher?.onMuchHeld(isMuch);
+  }
+
+  #turnOver(bytes: number): void {
+    this.#turnover += bytes;
+    if (this.#turnover < TURNOVER_BYTES) return;
+    this.#turnover = 0;
+    this.#watcher?.onTurnover();
   }
 
   #forgetIdle({ owner, used }: Account): void {
@@ -222,8 +291,10 @@ export class Holder {
     }
     const more = bytes - this.#bytes;
     this.#account ??= this.#held.account(this.#owner, this.#isServer);
-    if (more < 0) this.#held.giveBackFor(this.#account, -more);
-    else if (more > 0 && !this.#held.takeFor(this.#account, more)) {
+    if (more < 0) {
+      this.#held.sizeFor(this.#account, this.#bytes, bytes);
+      this.#held.giveBackFor(this.#account, -more);
+    } else if (more > 0 && !this.#grow(this.#account, bytes)) {
       if (this.#bytes === 0) this.#account = undefined;
       return false;
     }
@@ -231,8 +302,19 @@ export class Holder {
     return true;
   }
 
+  #grow(account: Account, bytes: number): boolean {
+    const before = this.#bytes;
+    if (!this.#held.takeFor(account, bytes - before)) return false;
+    if (this.#held.sizeFor(account, before, bytes)) return true;
+    this.#held.giveBackFor(account, bytes - before);
+    return false;
+  }
+
   release(): void {
-    if (this.#account !== undefined) this.#held.giveBackFor(this.#account, this.#bytes);
+    if (this.#account !== undefined) {
+      this.#held.sizeFor(this.#account, this.#bytes, 0);
+      this.#held.giveBackFor(this.#account, this.#bytes);
+    }
     this.#account = undefined;
     this.#bytes = 0;
   }

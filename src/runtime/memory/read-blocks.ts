@@ -1,6 +1,6 @@
 // The blocks that sockets are read into, used again and again. V8 counts every buffer that is made against the limit of
-// the heap, and marks all of the heap for each few megabytes of them: with a buffer for each read, that was a third of
-// what a result of 1 MiB cost.
+// the heap, and marks all of the heap for each few megabytes of them: with a buffer for each read, a few large results
+// under way would have it marked without end.
 //
 // A long read is lent out: whoever has it may keep it for as long as it likes, and the collector frees it as it does any
 // buffer. Only who knows that nobody reads it any more gives it back.
