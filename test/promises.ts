@@ -354,6 +354,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "engine-same-config",
+    text: "A gateway on an engine that goes by another config than the others is shown by their status.",
+    status: "made",
+  },
+  {
     id: "engine-told",
     text: "An engine that is too old is refused, and of any other it is said which promises hold on it.",
     status: "made",

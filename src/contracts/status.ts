@@ -35,6 +35,8 @@ export interface EngineSeen {
   readonly isStale: boolean;
   /** Records that cannot be read, of a newer version for instance: they are left alone. */
   readonly held: number;
+  /** Other gateways that go by another config, a sentence for each. */
+  readonly differences: readonly string[];
 }
 
 /** What the cache did for one server. */

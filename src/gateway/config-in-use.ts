@@ -61,6 +61,7 @@ export class ConfigInUse {
     stages.outbox.apply(config);
     stages.pipeline.setBudgets(compileBudgets(config, undefined));
     stages.records.configure(config.log.calls);
+    stages.marks?.publish(config);
   }
 
   status(): GatewayStatus["config"] {
@@ -136,6 +137,7 @@ export class ConfigInUse {
     for (const server of pins.configure(config.servers, idleNames(config))) this.#checkPins(server);
     for (const kind of lists) pipeline.sessions.listChanged(kind, [...servers.names, ...removed]);
     this.#stages.outbox.apply(config);
+    this.#stages.marks?.publish(config);
     const report = logApplied(this.#log, { before, after: config, added, changed, removed });
     logMisconfigured(this.#log, config, kept);
     patterns.tell(config);

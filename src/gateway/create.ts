@@ -106,7 +106,7 @@ export async function openGateway({ stateDir, opentelemetry, ...parts }: ClosedP
       ? await openState(stateDir, env)
       : await openSharedState(stateDir, env, async () =>
           // Loaded by those alone who have one.
-          (await import("./engine/open.js")).openGatewayEngine(engine, env, (text) => log.warn(text)),
+          (await import("./engine/open.js")).openGatewayEngine(engine, env, log),
         );
   try {
     const telemetry = await openTelemetry({

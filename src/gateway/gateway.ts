@@ -448,7 +448,7 @@ export class Gateway {
       shares: sharing.status(),
       mailboxes: this.#stages.mailboxes.status(),
       outbox: this.outbox === undefined ? undefined : outboxStatus(this.outbox),
-      engine: engineSeen(this.#state.engine, systemClock),
+      engine: engineSeen(this.#state.engine, this.#stages.marks, systemClock),
       executors: executors.status(),
       audit: this.lookout.auditStatus(),
       conflicts: catalog.conflicts().map((text) => safeLine(this.config.servers, text)),

@@ -45,6 +45,7 @@ import { Mailboxes } from "./mailboxes.js";
 import { GatewayOutbox } from "./outbox/outbox.js";
 import { ProgramCalls } from "./program-call.js";
 import { Sharing } from "./sharing/sharing.js";
+import { BEAT_MS, type ConfigMark, ConfigMarks } from "./state/config-marks.js";
 import { followOthers } from "./state/others.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import { StoredEras } from "./state/stored-eras.js";
@@ -98,6 +99,8 @@ export interface Stages {
   readonly records: CallRecords;
   readonly stderr: KeptStderr;
   readonly reaper: Reaper;
+  /** What gateways on one engine go by; undefined where this one is alone. */
+  readonly marks: ConfigMarks | undefined;
 }
 
 export function wireStages(parts: StageParts, owner: StageOwner): Stages {
@@ -269,12 +272,14 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     ended: (server, outcome, wasQueued) => happenings.outboxWriteEnded(server, outcome, wasQueued),
   });
   for (const [principal, context] of state.contexts.entries()) pipeline.contexts.restore(principal, context);
+  const marks = marksOf(state, version);
   followOthers(state, {
     pins,
     tasks: taskOwners,
     contexts: pipeline.contexts,
     changeContext: (principal, changes) => pipeline.changeContext(principal, changes),
     back: () => {
+      marks?.beat();
       for (const name of servers.names) lists.saveSoon(name);
       pins.retry();
     },
@@ -324,7 +329,20 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     records,
     stderr,
     reaper,
+    marks,
   };
+}
+
+function marksOf({ engine }: GatewayState, version: string): ConfigMarks | undefined {
+  if (engine === undefined) return undefined;
+  const map = engine.shared.shared<ConfigMark>("configs");
+  const marks = new ConfigMarks({ map, self: engine.self, version, now: systemClock.now });
+  const timer = setInterval(() => marks.beat(), BEAT_MS).unref();
+  engine.onClose(async () => {
+    clearInterval(timer);
+    await marks.close();
+  });
+  return marks;
 }
 
 /** Sessions are what legacy agents have: a modern one that called lately is none. */

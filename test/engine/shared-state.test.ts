@@ -110,6 +110,19 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     expect((await post(b, token, call, await begin(b, token))).text).toContain('"5"');
   });
 
+  it("say which promises hold, and which gateway goes by another config [engine-told] [engine-same-config]", async () => {
+    await until("the promises", () =>
+      a.log.some((line) => line.includes("engine: Acknowledged means kept by one node")),
+    );
+    const shown = () => a.gateway.status().engine?.differences ?? [];
+    expect(shown()).toEqual([]);
+    const other = await startOnEngine(nats, { mcpServers: {} });
+    await until("the difference", () => shown().length === 1);
+    expect(shown()[0]).toMatch(/^Gateway \S+ goes by another config: server "rug"\./);
+    await other.gateway.close({ drainMs: 0 });
+    await until("its end", () => shown().length === 0);
+  });
+
   it("leave nothing in the engine that says what a value was [engine-sealed]", async () => {
     const connection = await connect({ servers: nats.nodes.map(({ port }) => `127.0.0.1:${port}`) });
     try {

@@ -67,7 +67,7 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
 }
 
 function engineLine(
-  { state, node, version, since, problem, nextTry, isStale, held }: EngineSeen,
+  { state, node, version, since, problem, nextTry, isStale, held, differences }: EngineSeen,
   style: Style,
   nowMs: number,
 ) {
@@ -77,6 +77,7 @@ function engineLine(
   const parts = [`${told}${where}${version === undefined ? "" : ` (nats-server ${version})`} for ${lasts}`];
   if (problem !== undefined) parts.push(problem);
   if (nextTry !== undefined) parts.push(`Next try in ${duration(Math.max(0, Date.parse(nextTry) - nowMs))}.`);
+  parts.push(...differences);
   if (isStale) parts.push("Tokens are not taken until it is back.");
   if (held > 0) parts.push(`${count(held, "record")} of a newer Toolway or another key left alone.`);
   return parts.join("; ");

@@ -47,5 +47,7 @@ export interface GatewayEngine {
   readonly isNeededToBeReady: boolean;
   /** Tells each change of the status, until what it returns is called. */
   watch(listener: (status: EngineStatus) => void): () => void;
+  /** What is to be done before it is closed, while it can still be written to. */
+  onClose(act: () => Promise<void>): void;
   close(): Promise<void>;
 }

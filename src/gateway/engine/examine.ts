@@ -7,6 +7,7 @@ import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager }
 import type { EngineAccess } from "../../contracts/settings.js";
 import { type Engine, engineAddress, openEngine } from "../../store/nats/connection.js";
 import { type EngineFacts, type EnginePromise, enginePromises } from "../../store/nats/versions.js";
+import { engineFacts } from "./facts.js";
 import { engineKeys } from "./keyring.js";
 
 /** Long enough to see a slow disk and a busy neighbour, short enough to be waited for. */
@@ -22,8 +23,6 @@ const LEASE_EVERY_MS = 200;
 const REQUEST_MS = 5_000;
 /** A stream of a doctor that was killed is taken away by the next one; one that is younger may be another's. */
 const LEFT_OVER_MS = 10 * 60_000;
-/** What is looked at of the answers of the monitoring port; they have some kB. */
-const MONITOR_MS = 5_000;
 /** The longest that Toolway's own messages may be without this warning: what NATS allows by default. */
 const USUAL_PAYLOAD = 1024 * 1024;
 /** So many times are kept of each kind: a minute of the fastest engine that was measured. */
@@ -101,16 +100,9 @@ function keyProblems({ key }: EngineAccess, env: NodeJS.ProcessEnv): string[] {
 }
 
 async function examineOpen(engine: Engine, base: EngineReport, options: ExamineOptions): Promise<EngineReport> {
-  const { settings, connection } = engine;
-  const sync = await monitored(settings.monitor);
-  const problems = [...base.problems, ...(sync.problem === undefined ? [] : [sync.problem])];
-  const facts: EngineFacts = {
-    version: engine.version,
-    // What the node tells of its cluster, itself included; of a node alone it tells nothing.
-    nodes: Math.max(1, connection.info?.connect_urls?.length ?? 0, sync.nodes ?? 0),
-    replicas: settings.replicas,
-    syncsAlways: sync.always,
-  };
+  const { connection } = engine;
+  const { facts, problem } = await engineFacts(engine);
+  const problems = [...base.problems, ...(problem === undefined ? [] : [problem])];
   const known = { ...base, facts, node: engine.status.node, promises: enginePromises(facts) };
   let trial: Trial;
   try {
@@ -191,35 +183,6 @@ function trialProblem(error: unknown, { nodes, replicas }: EngineFacts): string 
     return "JetStream is not enabled, or has no leader now: start the nodes with `jetstream { store_dir: … }`, and try again.";
   }
   return `A stream could not be made (${message}): the account that we come in by needs the rights for it.`;
-}
-
-interface Monitored {
-  readonly always: boolean | undefined;
-  readonly nodes: number | undefined;
-  readonly problem: string | undefined;
-}
-
-/** What only the monitoring port says. */
-async function monitored(url: string | undefined): Promise<Monitored> {
-  const nothing = { always: undefined, nodes: undefined, problem: undefined };
-  if (url === undefined) return nothing;
-  try {
-    const answer = await fetch(`${url}/jsz`, { signal: AbortSignal.timeout(MONITOR_MS), redirect: "error" });
-    if (!answer.ok) throw new Error(`it answered ${answer.status}`);
-    const { config, meta_cluster: cluster } = (await answer.json()) as {
-      config?: { sync_always?: boolean; sync_interval?: number };
-      meta_cluster?: { cluster_size?: number };
-    };
-    // A server that knows the setting names its interval; one that does not, neither.
-    const always = config?.sync_always ?? (config?.sync_interval === undefined ? undefined : false);
-    return { always, nodes: cluster?.cluster_size, problem: undefined };
-  } catch (error) {
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    return {
-      ...nothing,
-      problem: `The monitoring address ${url} cannot be asked (${messageOf(cause)}). Mend "monitor" in "engine", or remove it.`,
-    };
-  }
 }
 
 /** The stream of one examination. */

@@ -7,10 +7,12 @@ import type { EngineSettings } from "../../contracts/settings.js";
 import { systemClock } from "../../runtime/clock.js";
 import { createTextVault } from "../../runtime/seal.js";
 import { resultWithin } from "../../runtime/wait.js";
-import { openEngine } from "../../store/nats/connection.js";
+import { type Engine, openEngine } from "../../store/nats/connection.js";
 import { openPeers } from "../../store/nats/peers.js";
 import { type NatsStores, openNatsStores } from "../../store/nats/store.js";
+import { enginePromises } from "../../store/nats/versions.js";
 import { openPartitions } from "../../store/ownership/partitions.js";
+import { engineFacts } from "./facts.js";
 import { engineKeys, openSealingKey } from "./keyring.js";
 import type { EngineKey, WrappedKey } from "./keys.js";
 import { retryWhenStale } from "./staleness.js";
@@ -22,13 +24,19 @@ const SELF_BYTES = 9;
 const RELEASE_MS = 20_000;
 const AWAY_CLOSE_MS = 1_000;
 
+interface EngineLog {
+  info(text: string): void;
+  warn(text: string): void;
+}
+
 /** Throws what says what is wrong with the engine, its secrets or its key; nothing stays open then. */
 export async function openGatewayEngine(
   settings: EngineSettings,
   env: NodeJS.ProcessEnv,
-  warn: (text: string) => void,
+  log: EngineLog,
 ): Promise<{ engine: GatewayEngine; key: Uint8Array }> {
   const keys = engineKeys(settings.key, env);
+  const warn = (text: string) => log.warn(text);
   const self = randomBytes(SELF_BYTES).toString("base64url");
   const connection = await openEngine(settings, { env, name: `toolway ${self}` });
   try {
@@ -40,6 +48,7 @@ export async function openGatewayEngine(
     const open = (partition: number) => stores.partition(partition, vault);
     const partitions = await openPartitions({ shared, open, self, clock: systemClock, warn });
     const peers = await openPeers({ engine: connection, prefix, self, key });
+    const ends: (() => Promise<void>)[] = [];
     const engine: GatewayEngine = {
       self,
       shared,
@@ -49,10 +58,12 @@ export async function openGatewayEngine(
       staleForMs: () => retryWhenStale(connection.status, settings.staleMs, systemClock.now()),
       isNeededToBeReady: settings.failReady,
       watch: (listener) => connection.watch(listener),
+      onClose: (act) => void ends.push(act),
       async close() {
         try {
           // Without it nothing can be handed over, and what is under way ends by itself.
           const isThere = connection.status.state === "connected";
+          await resultWithin(Promise.all(ends.map((act) => act())), AWAY_CLOSE_MS);
           await resultWithin(partitions.release(), isThere ? RELEASE_MS : AWAY_CLOSE_MS);
           await peers.close();
           await resultWithin(shared.close(), isThere ? RELEASE_MS : AWAY_CLOSE_MS);
@@ -61,11 +72,20 @@ export async function openGatewayEngine(
         }
       },
     };
+    // Nobody waits for it: the monitoring port may be slow.
+    void tellPromises(connection, log);
     return { engine, key };
   } catch (error) {
     await connection.close();
     throw error;
   }
+}
+
+/** A start says which promises hold on this engine, and which do not. */
+async function tellPromises(connection: Engine, log: EngineLog): Promise<void> {
+  const { facts, problem } = await engineFacts(connection);
+  if (problem !== undefined) log.warn(problem);
+  for (const { holds, sentence } of enginePromises(facts)) log[holds ? "info" : "warn"](`engine: ${sentence}`);
 }
 
 async function sealingKey(stores: NatsStores, keys: readonly [EngineKey, ...EngineKey[]]): Promise<Uint8Array> {

@@ -3,8 +3,13 @@
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import type { EngineSeen } from "../../contracts/status.js";
 import type { Clock } from "../../runtime/clock.js";
+import type { ConfigMarks } from "./config-marks.js";
 
-export function engineSeen(engine: GatewayEngine | undefined, clock: Clock): EngineSeen | undefined {
+export function engineSeen(
+  engine: GatewayEngine | undefined,
+  marks: Pick<ConfigMarks, "differences"> | undefined,
+  clock: Clock,
+): EngineSeen | undefined {
   if (engine === undefined) return undefined;
   const { state, node, version, sinceMs, nextTryMs, problem } = engine.status();
   const iso = (ms: number) => new Date(clock.wall() + ms - clock.now()).toISOString();
@@ -18,6 +23,7 @@ export function engineSeen(engine: GatewayEngine | undefined, clock: Clock): Eng
     nextTry: nextTryMs === undefined ? undefined : iso(nextTryMs),
     isStale: engine.staleForMs() !== undefined,
     held: engine.shared.stats().held ?? 0,
+    differences: marks?.differences() ?? [],
   };
 }
 

@@ -228,6 +228,28 @@ describe("StoredPins", () => {
     expect(open(map).book.isQuarantined("s", ownToolName("a"))).toBe(false);
   });
 
+  it("of two gateways hold what either accepts, and neither undoes it with what it sees at the same time [engine-shared]", async () => {
+    const map = new MemoryMap<PinRecord>("pins");
+    const [a, b] = [open(map), open(map)];
+    for (const { book } of [a, b]) map.watch((key, record) => book.told(key, record));
+    const state = ({ book }: typeof a) => book.list().find(({ tool }) => tool === "a")?.state;
+    for (const { book } of [a, b]) book.check("s", [tool("a")]);
+    for (const { book } of [a, b]) book.check("s", [tool("a", { v: 2 })]);
+    expect([state(a), state(b)]).toEqual(["changed", "changed"]);
+    // One accepts the second definition while the server of the other shows a third.
+    const accepted = a.book.accept("s");
+    b.book.check("s", [tool("a", { v: 3 })]);
+    await accepted;
+    expect([state(a), state(b)]).toEqual(["pinned", "changed"]);
+    expect(a.book.list()[0]?.hash).toBe(b.book.list()[0]?.hash);
+    // It is back to what was accepted, and free.
+    b.book.check("s", [tool("a", { v: 2 })]);
+    expect([state(a), state(b)]).toEqual(["pinned", "pinned"]);
+    expect(open(map).book.list()[0]).toMatchObject({ state: "pinned", hash: a.book.list()[0]?.hash });
+    await a.book.forget("s").catch(() => {});
+    expect(state(b)).toBe(state(a));
+  });
+
   it("accepts what was looked at, and not what came since", async () => {
     const { book, map } = open();
     book.check("s", [tool("a")]);

@@ -1,0 +1,40 @@
+import { expect, it } from "vitest";
+import { MemoryMap } from "../../store/memory-map.js";
+import { BEAT_MS, type ConfigMark, ConfigMarks } from "./config-marks.js";
+
+const config = {
+  servers: [{ name: "files", target: { url: "x", via: "y" } }],
+  roles: {},
+  unlistedRoles: "all",
+  menus: [],
+};
+
+it("a gateway whose config is another is told of by the others for as long as it lives [engine-same-config]", async () => {
+  const map = new MemoryMap<ConfigMark>("configs");
+  let nowMs = 0;
+  const gateway = (self: string, version = "1.0.0") => new ConfigMarks({ map, self, version, now: () => nowMs });
+  const [a, b] = [gateway("a"), gateway("b", "1.1.0")];
+  a.publish(config);
+  // The same, written in another order.
+  b.publish({ ...config, servers: [{ target: { via: "y", url: "x" }, name: "files" } as never] });
+  expect([a.differences(), b.differences()]).toEqual([[], []]);
+  b.publish({ ...config, servers: [{ name: "files" }, { name: "mail" }], roles: { ci: {} } });
+  expect(a.differences()).toEqual([
+    'Gateway b (Toolway 1.1.0) goes by another config: servers "files", "mail", roles. Give all of them the same.',
+  ]);
+  expect(b.differences()[0]).toContain("Gateway a (Toolway 1.0.0)");
+  // Its secrets are in no mark.
+  expect(JSON.stringify([...map.entries()])).not.toContain('"x"');
+  nowMs += 2 * BEAT_MS;
+  b.beat();
+  nowMs += 2 * BEAT_MS;
+  expect(a.differences()).toHaveLength(1);
+  nowMs += 2 * BEAT_MS;
+  expect(a.differences()).toEqual([]);
+  // It was killed: its mark goes too, in the end.
+  nowMs += 60 * BEAT_MS;
+  a.beat();
+  expect(map.get("b")).toBeUndefined();
+  await a.close();
+  expect([...map.entries()]).toEqual([]);
+});

@@ -1,0 +1,133 @@
+// What each gateway on an engine goes by, as hashes, so that a gateway whose config is another is seen: it would let in, show
+// or send what the others do not. A mark is written at the start, when the config changes, and now and then as a sign of life.
+
+import { createHash } from "node:crypto";
+import type { SharedMap } from "../../contracts/store.js";
+
+/** One small write for each gateway. */
+export const BEAT_MS = 20_000;
+/** Three signs of life that did not come: it is gone, or so far away that nothing it does is known. */
+const LOST_MS = 3 * BEAT_MS;
+/** A mark of the dead is removed by whoever is left, long after everybody took it for that. */
+const REMOVED_MS = 10 * LOST_MS;
+/** So many differences are shown, and so many things named in each. */
+const MAX_SHOWN = 16;
+const MAX_NAMED = 5;
+
+/** What of a config is compared. */
+export interface ComparedConfig {
+  readonly servers: readonly { readonly name: string }[];
+  readonly roles: unknown;
+  readonly unlistedRoles: unknown;
+  readonly menus: unknown;
+}
+
+export interface ConfigMark {
+  readonly v: 1;
+  readonly toolway: string;
+  /** Counts its signs of life. */
+  readonly beat: number;
+  /** Hashes of its servers, by their names. */
+  readonly servers: Readonly<Record<string, string>>;
+  readonly roles: string;
+  readonly menus: string;
+}
+
+interface ConfigMarksOptions {
+  readonly map: SharedMap<ConfigMark>;
+  /** This gateway. */
+  readonly self: string;
+  readonly version: string;
+  readonly now: () => number;
+}
+
+export class ConfigMarks {
+  readonly #options: ConfigMarksOptions;
+  /** When another gateway was last heard of, by our own clock: no more than there are marks. */
+  readonly #heard = new Map<string, number>();
+  readonly #unwatch: () => void;
+  #own: ConfigMark | undefined;
+
+  constructor(options: ConfigMarksOptions) {
+    this.#options = options;
+    for (const [gateway] of options.map.entries()) this.#heard.set(gateway, options.now());
+    this.#unwatch = options.map.watch((gateway, mark) => {
+      if (mark === undefined) this.#heard.delete(gateway);
+      else this.#heard.set(gateway, options.now());
+    });
+  }
+
+  /** What we go by from now on. */
+  publish({ servers, roles, unlistedRoles, menus }: ComparedConfig): void {
+    this.#own = {
+      v: 1,
+      toolway: this.#options.version,
+      beat: 0,
+      servers: Object.fromEntries(servers.map((server) => [server.name, hashOf(server)])),
+      roles: hashOf([roles, unlistedRoles]),
+      menus: hashOf(menus),
+    };
+    this.beat();
+  }
+
+  /** A sign of life. What the engine does not take now comes with the next. */
+  beat(): void {
+    const { map, self, now } = this.#options;
+    if (this.#own === undefined) return;
+    this.#own = { ...this.#own, beat: this.#own.beat + 1 };
+    map.put(self, this.#own).catch(() => {});
+    for (const [gateway, heardMs] of this.#heard) {
+      if (gateway !== self && now() - heardMs > REMOVED_MS) map.delete(gateway).catch(() => {});
+    }
+  }
+
+  /** How other gateways that live differ from this one, a sentence for each. */
+  differences(): string[] {
+    const { map, self, now } = this.#options;
+    const own = this.#own;
+    if (own === undefined) return [];
+    const found: string[] = [];
+    for (const [gateway, heardMs] of this.#heard) {
+      if (gateway === self || now() - heardMs > LOST_MS || found.length >= MAX_SHOWN) continue;
+      const mark = map.get(gateway);
+      const parts = mark === undefined ? [] : differingParts(own, mark);
+      if (mark === undefined || parts.length === 0) continue;
+      const version = mark.toolway === own.toolway ? "" : ` (Toolway ${mark.toolway})`;
+      found.push(
+        `Gateway ${gateway}${version} goes by another config: ${parts.join(", ")}. Give all of them the same.`,
+      );
+    }
+    return found;
+  }
+
+  async close(): Promise<void> {
+    this.#unwatch();
+    await this.#options.map.delete(this.#options.self).catch(() => {});
+  }
+}
+
+function differingParts(own: ConfigMark, other: ConfigMark): string[] {
+  const names = [...new Set([...Object.keys(own.servers), ...Object.keys(other.servers)])];
+  const servers = names.filter((name) => own.servers[name] !== other.servers[name]).sort((a, b) => (a < b ? -1 : 1));
+  const shown = servers.slice(0, MAX_NAMED).map((name) => JSON.stringify(name));
+  const more = servers.length - shown.length;
+  const parts: string[] = [];
+  if (servers.length > 0) {
+    parts.push(`server${servers.length === 1 ? "" : "s"} ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`);
+  }
+  if (own.roles !== other.roles) parts.push("roles");
+  if (own.menus !== other.menus) parts.push("menus");
+  return parts;
+}
+
+/** Members in the order of their names: two files may have them otherwise. */
+function hashOf(value: unknown): string {
+  const text = JSON.stringify(value, (_, member: unknown) =>
+    typeof member === "object" && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  );
+  return createHash("sha256")
+    .update(text ?? "")
+    .digest("base64url");
+}
