@@ -59,7 +59,7 @@ function buildParser(io: Io, onCommand: (command: Command, input: Record<string,
 /** What the help shows together, each where its first verb stands among the commands. */
 const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "Your agents:": ["run", "setup", "stdio"],
-  "The gateway:": ["serve", "status", "ps", "down", "logs", "calls", "top", "metrics", "audit", "dashboard"],
+  "The gateway:": ["serve", "status", "ps", "down", "logs", "calls", "top", "metrics", "log-level", "audit", "dashboard"],
   "Tools and calls:": ["tools", "inspect", "call", "pins", "outbox"],
   "Servers:": ["reload", "stop", "start", "login", "logout", "doctor"],
   "The config:": ["import", "add", "list", "remove", "config"],

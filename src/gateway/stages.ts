@@ -324,7 +324,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       observer,
       stateDir: state.dir,
       auditDir: parts.audit?.dir,
-      warn: (text) => log.warn(text),
+      log,
     }),
     records,
     stderr,

@@ -30,7 +30,6 @@ const MAX_SAFE_NAMES = 4_096;
 export class CallLines implements CallSink {
   readonly #log: Log;
   readonly #isJson: boolean;
-  readonly #isDebug: boolean;
   /** Lines that are written together. */
   #text = "";
   #count = 0;
@@ -43,7 +42,6 @@ export class CallLines implements CallSink {
     this.#log = log;
     this.#redact = redact;
     this.#isJson = log.lines?.format === "json";
-    this.#isDebug = log.lines?.isOn("debug") ?? false;
   }
 
   /** Whether any call would be written. */
@@ -53,7 +51,8 @@ export class CallLines implements CallSink {
 
   take(record: CallRecord): void {
     const level: LogLevel = QUIET.has(record.method) ? "debug" : "info";
-    if (level === "debug" && !this.#isDebug) return;
+    // Asked each time: the level may be another than at the start.
+    if (level === "debug" && this.#log.lines?.isOn("debug") !== true) return;
     const tool = record.tool === undefined ? undefined : this.#safeName(record.server, record.tool);
     const { lines } = this.#log;
     if (lines === undefined) {

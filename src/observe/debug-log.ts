@@ -3,12 +3,13 @@
 import type { Caller } from "../contracts/caller.js";
 import type { Log } from "./log.js";
 
-/** Undefined where the log is not at `debug`. */
+/** Undefined where the log is another program's. */
 export function sessionLog(
   log: Log,
 ): ((what: "opened" | "resumed" | "closed", session: Caller, scope?: string) => void) | undefined {
-  if (!isDebug(log)) return undefined;
+  if (log.lines === undefined) return undefined;
   return (what, { principal, clientInfo, version }, scope) => {
+    if (!isDebug(log)) return;
     const { name } = clientInfo;
     log.debug(`session ${what}`, {
       principal: principal.id,
@@ -20,22 +21,26 @@ export function sessionLog(
   };
 }
 
-/** Undefined where the log is not at `debug`. */
+/** Undefined where the log is another program's. */
 export function connectionLog(
   log: Log,
 ): ((what: "opened" | "closed", peer: string | undefined, open: number) => void) | undefined {
-  if (!isDebug(log)) return undefined;
-  return (what, peer, open) => log.debug(`connection ${what}`, { peer, open });
+  if (log.lines === undefined) return undefined;
+  return (what, peer, open) => {
+    if (isDebug(log)) log.debug(`connection ${what}`, { peer, open });
+  };
 }
 
-/** A server's own words; each line is one of the log. Undefined where the log is not at `debug`. */
+/** A server's own words; each line is one of the log. Undefined where the log is another program's. */
 export function stderrLog(log: Log): ((server: string, lines: readonly string[]) => void) | undefined {
-  if (!isDebug(log)) return undefined;
+  if (log.lines === undefined) return undefined;
   return (server, lines) => {
+    if (!isDebug(log)) return;
     for (const line of lines) log.debug("server says", { server, line });
   };
 }
 
+/** Asked each time: the level may be another than at the start. */
 function isDebug(log: Log): boolean {
   return log.lines?.isOn("debug") ?? false;
 }

@@ -18,6 +18,9 @@ export interface Log {
 /** Lines that are made when there is time, and written together. */
 export interface LogLines {
   readonly format: "text" | "json";
+  readonly level: LogLevel;
+  /** From now on. */
+  setLevel(level: LogLevel): void;
   isOn(level: LogLevel): boolean;
   /** One line with its end. `atMs`: when it happened, in milliseconds since 1970. Fields that are undefined are left out. */
   line(level: LogLevel, atMs: number, text: string, fields?: LogFields): string;
@@ -49,7 +52,7 @@ export function createLog(options: LogOptions): Log {
   const { write, level = "info", format = "text", isTerminal = false, now = Date.now } = options;
   const clean = isTerminal ? visible : withoutControls;
   const json = isTerminal ? visibleJson : withControlsEscaped;
-  const lowest = LOG_LEVELS.indexOf(level);
+  let lowest = LOG_LEVELS.indexOf(level);
   const isOn = (at: LogLevel) => LOG_LEVELS.indexOf(at) >= lowest;
   const line: LogLines["line"] = (at, atMs, text, fields) => {
     const time = timeOf(atMs);
@@ -75,6 +78,12 @@ export function createLog(options: LogOptions): Log {
     error: logger("error"),
     lines: {
       format,
+      get level() {
+        return LOG_LEVELS[lowest] as LogLevel;
+      },
+      setLevel: (now) => {
+        lowest = LOG_LEVELS.indexOf(now);
+      },
       isOn,
       line,
       write: writeLines,

@@ -18,6 +18,7 @@ import { executor } from "./executor.js";
 import { importConfigs } from "./import.js";
 import { inspect } from "./inspect.js";
 import { join } from "./join.js";
+import { logLevel } from "./log-level.js";
 import { login, logout } from "./login.js";
 import { logs } from "./logs.js";
 import {
@@ -82,6 +83,7 @@ export const commands: readonly Command[] = [
   calls,
   top,
   metrics,
+  logLevel,
   auditSearch,
   auditVerify,
   dashboard,

@@ -10,6 +10,7 @@ import { configArg, defineCommand, fileOption, folderOption } from "../line/comm
 import { drainMsOf, drainOption } from "../line/drain.js";
 import { Exit, usageError } from "../line/errors.js";
 import { type Io, note, print, Stopped } from "../line/io.js";
+import { logOptions, withLogOptions } from "../line/log-options.js";
 import { banner, bannerJson } from "../text/banner.js";
 
 /** What `serve` and `broker` say in their own words of the options that both have. */
@@ -63,6 +64,7 @@ export const serve = defineCommand({
       choices: ["prefixed", "plain"],
       description: "How tools are called: server__tool, or by their own names.",
     },
+    ...logOptions,
     noCallLog: { description: "Logs no line for each call. By default each has one: who, which tool, how long." },
   },
   examples: [
@@ -75,6 +77,7 @@ export const serve = defineCommand({
     const source = await sourceFor({ config: input.config, state: input.state }, io);
     const options: StartOptions = {
       ...source,
+      env: withLogOptions(source.env, input),
       listen: listenOption(input.listen),
       noAuth: input.noAuth,
       names: input.names,

@@ -3,11 +3,13 @@
 
 import type { AuditHeadAnswer } from "../../contracts/control/audit.js";
 import type { ControlRequest, ControlRoutes } from "../../control/server.js";
+import type { Log } from "../../observe/log.js";
 import type { CallRecords } from "../../observe/metrics/call-records.js";
 import type { CallObserver } from "../../observe/observed-call.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { systemClock } from "../../runtime/clock.js";
+import { LogLevels } from "./log-level.js";
 import { SavedHistory } from "./saved-history.js";
 
 export interface LookoutParts {
@@ -17,20 +19,27 @@ export interface LookoutParts {
   readonly stateDir: string | undefined;
   /** The folder of the audit log; undefined where there is none. */
   readonly auditDir: string | undefined;
-  readonly warn: (text: string) => void;
+  readonly log: Log;
 }
 
 export class Lookout {
   readonly records: CallRecords;
   readonly observer: CallObserver;
   readonly auditDir: string | undefined;
+  readonly logLevels: LogLevels;
   readonly #saved: SavedHistory;
 
-  constructor({ records, observer, stateDir, auditDir, warn }: LookoutParts) {
+  constructor({ records, observer, stateDir, auditDir, log }: LookoutParts) {
     this.records = records;
     this.observer = observer;
     this.auditDir = auditDir;
-    this.#saved = new SavedHistory({ history: records.history, stateDir, clock: systemClock, warn });
+    this.#saved = new SavedHistory({
+      history: records.history,
+      stateDir,
+      clock: systemClock,
+      warn: (text) => log.warn(text),
+    });
+    this.logLevels = new LogLevels(log, () => records.logChanged());
   }
 
   auditStatus(): AuditHeadAnswer | undefined {
@@ -65,6 +74,7 @@ export class Lookout {
   }
 
   async close(): Promise<void> {
+    this.logLevels.close();
     this.records.flush();
     await this.records.audit?.close();
     await this.#saved.close();

@@ -9,6 +9,7 @@ import type { Lookout } from "./lookout.js";
 export function lookRoutes(lookout: Lookout): ControlRoutes {
   const { records, observer } = lookout;
   return {
+    ...lookout.logLevels.routes,
     "GET /calls": async ({ query }) => {
       const { callsAnswer } = await import("../../observe/calls/shown-calls.js");
       // Calls that have ended are shown, also those of the last moment.

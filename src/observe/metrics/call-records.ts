@@ -28,6 +28,7 @@ export class CallRecords {
   /** What was not passed on since it came too fast, beside calls: lines of the log, spans. */
   readonly dropped: () => Readonly<Record<string, number>>;
   readonly #lines: CallLines;
+  #areLogged: boolean | undefined;
   /** Undefined where no audit log is kept. */
   readonly audit: AuditLog | undefined;
 
@@ -42,8 +43,14 @@ export class CallRecords {
     this.recorder = new CallRecorder([metrics, kept, history]);
   }
 
+  /** The level of the log is another now. */
+  logChanged(): void {
+    this.configure(this.#areLogged);
+  }
+
   /** To be called with every config: its names and secrets may be others. */
   configure(areLogged: boolean | undefined): void {
+    this.#areLogged = areLogged;
     const always = [this.metrics, this.kept, this.history, ...(this.audit === undefined ? [] : [this.audit])];
     this.recorder.setSinks(areLogged === true && this.#lines.isOn ? [...always, this.#lines] : always);
     this.#lines.forgetNames();
