@@ -181,7 +181,7 @@ async function lookOn(port: number, env: Record<string, string>): Promise<Gatewa
   const key = { from: "env", name: "ENGINE_KEY" } as const;
   const rest = { tls: undefined, auth: undefined, monitor: undefined, replicas: 1, prefix: "tw" };
   const settings = { ...rest, nodes: [{ host: "127.0.0.1", port }], key, staleMs: 60_000, failReady: false };
-  return (await openGatewayEngine(settings, env, () => {})).engine;
+  return (await openGatewayEngine(settings, env, { info: () => {}, warn: () => {} })).engine;
 }
 
 function isReceipt(result: Record<string, unknown> | undefined): boolean {
