@@ -68,9 +68,9 @@ class Tracker {
   }
 }
 
-async function begin(stateDir: string, port: number): Promise<{ gateway: Gateway; client: Client }> {
+async function begin(stateDir: string, port: number, rules = {}): Promise<{ gateway: Gateway; client: Client }> {
   const outbox = { key: "arguments.request_id" };
-  const tracker = { type: "http", url: `http://127.0.0.1:${port}/mcp`, tools: { create_issue: { outbox } } };
+  const tracker = { type: "http", url: `http://127.0.0.1:${port}/mcp`, tools: { create_issue: { outbox } }, ...rules };
   const gateway = await createGateway({ mcpServers: { tracker } } as never, { stateDir, noAuth: true });
   cleanUp.push(() => gateway.close({ drainMs: 0 }));
   const { url } = await gateway.listen({ port: 0 });
@@ -101,6 +101,31 @@ it("a write is answered by a server that is up, kept over a restart while it is 
   await tracker.listen();
   await vi.waitFor(() => expect(tracker.done.size).toBe(4), SOON);
   expect([...tracker.done.values()].map(({ n }) => n)).toEqual([0, 1, 2, 3]);
+}, 120_000);
+
+it("a write to a server that was ejected never left: it is kept, and delivered once when that is tried and is back [ack-is-durable] [no-double-effect]", async () => {
+  const stateDir = mkdtempSync(join(tmpdir(), "toolway-outbox-gateway-"));
+  cleanUp.push(() => rmSync(stateDir, { recursive: true, force: true }));
+  const tracker = new Tracker();
+  await tracker.listen();
+  cleanUp.push(() => tracker.close());
+  const rules = { restarts: { max: 0 }, backoff: { baseMs: 10, maxMs: 10 }, ejectedProbeMs: 200 };
+  const create = (client: Client, n: number) =>
+    client.callTool({ name: "tracker__create_issue", arguments: { n } }) as Promise<JsonObject>;
+  const first = await begin(stateDir, tracker.port, rules);
+  await create(first.client, 0);
+  await tracker.close();
+  await first.client.close();
+  await first.gateway.close({ drainMs: 0 });
+  const { gateway, client } = await begin(stateDir, tracker.port, rules);
+  await vi.waitFor(() => expect(gateway.status().servers[0]).toMatchObject({ state: "ejected" }), SOON);
+  for (const n of [1, 2]) {
+    expect((await create(client, n))["structuredContent"]).toMatchObject({ queued: true, state: "queued" });
+  }
+  expect(tracker.done.size).toBe(1);
+  await tracker.listen();
+  await vi.waitFor(() => expect(tracker.done.size).toBe(3), SOON);
+  expect([...tracker.done.values()].map(({ n }) => n)).toEqual([0, 1, 2]);
 }, 120_000);
 
 it("a gateway that is closed at once closes its outbox before its store [ack-is-durable]", async () => {
