@@ -79,8 +79,10 @@ function needsOfServer(server: ServerStatus): Need[] {
     needs.push({ key: `executor/${name}`, what: `${name} is out of reach`, why, line, href });
   }
   if (quarantined > 0) {
-    const tools = quarantined === 1 ? "One tool" : `${quarantined} tools`;
-    const why = `${tools} changed since you accepted them, and no agent may use them.`;
+    const why =
+      quarantined === 1
+        ? "One tool changed since you accepted it, and no agent may use it."
+        : `${quarantined} tools changed since you accepted them, and no agent may use them.`;
     const line = `toolway pins diff ${shellWord(name)}`;
     needs.push({
       key: `pins/${name}`,
@@ -160,4 +162,29 @@ export function summaryOf(servers: readonly ServerStatus[], needs: readonly Need
   const state = fine === servers.length ? `${all} fine` : `${fine} of ${servers.length} servers are fine`;
   if (needs.length === 0) return `${state}. Nothing needs you.`;
   return `${state}; ${needs.length === 1 ? "one thing needs" : `${needs.length} things need`} you.`;
+}
+
+/** A sample of `toolway_caught_total`, as `toolway metrics --json` has it. */
+export interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+const CAUGHT: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  restart: ["call that outlived its server", "calls that outlived their servers"],
+  token: ["renewed token", "renewed tokens"],
+  queued: ["write delivered later", "writes delivered later"],
+  session: ["session that went on after a restart", "sessions that went on after a restart"],
+  menu: ["list given while a server was away", "lists given while a server was away"],
+  pin: ["changed tool held back", "changed tools held back"],
+};
+
+/** What agents did not have to notice, in words; empty where there was nothing. */
+export function caughtWords(samples: readonly Sample[]): string[] {
+  return samples.flatMap(({ labels, value }) => {
+    const words = CAUGHT[labels["kind"] ?? ""];
+    return words === undefined || value === 0
+      ? []
+      : [`${value.toLocaleString("en")} ${value === 1 ? words[0] : words[1]}`];
+  });
 }

@@ -66,6 +66,21 @@ export function Line({ text }: { text: string }) {
   );
 }
 
+/** A button that copies a text which is made when it is asked for. */
+export function Copy({ label, text }: { label: string; text: () => string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text());
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1_500);
+  };
+  return (
+    <button type="button" onClick={() => void copy()}>
+      {isCopied ? "copied" : label}
+    </button>
+  );
+}
+
 /** A table that scrolls by itself where the window is narrow. Columns of numbers are on the right. */
 export function Table({
   heads,

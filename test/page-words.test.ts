@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { piecesOf } from "../dashboard/foreign.js";
-import { type Known, needsOf } from "../dashboard/needs.js";
+import { caughtWords, type Known, needsOf } from "../dashboard/needs.js";
 import type { ServerStatus } from "../src/contracts/status.js";
 import { hiddenIn, visible } from "../src/runtime/visible.js";
 
@@ -83,6 +83,14 @@ describe("a text of somebody else's", () => {
       { numRuns: 2_000 },
     );
   });
+});
+
+it("what nobody noticed is said in words, and nothing where there was nothing", () => {
+  const sample = (kind: string, value: number) => ({ labels: { kind }, value });
+  expect(caughtWords([sample("restart", 1), sample("queued", 1_200), sample("menu", 0), sample("other", 3)])).toEqual([
+    "1 call that outlived its server",
+    "1,200 writes delivered later",
+  ]);
 });
 
 describe("the page that was built", () => {

@@ -7,7 +7,10 @@ import { ActButton, Foreign, Line, Since, Table, useLoaded } from "../words.js";
 
 interface Token {
   readonly id: string;
-  readonly role: string;
+  /** Undefined for a token of this door. */
+  readonly role?: string;
+  /** What a token of this door opens. */
+  readonly admin?: string;
   readonly source?: string;
   readonly createdAt?: string;
   readonly expiresAt?: string;
@@ -40,39 +43,43 @@ export function Access() {
           </p>
         )}
         <Table heads={["Id", "Role", "Made", "Ends", "What to do"]}>
-          {(tokens.value?.tokens ?? []).map(({ id, role, createdAt, expiresAt, source }) => (
+          {(tokens.value?.tokens ?? []).map(({ id, role, admin, createdAt, expiresAt, source }) => (
             <tr key={id}>
               <th scope="row">
                 <Foreign text={id} />
               </th>
               <td>
-                <Foreign text={role} />
+                <Foreign text={role ?? `this door: ${admin ?? ""}`} />
               </td>
               <td>{createdAt === undefined ? (source ?? "") : <Since at={createdAt} />}</td>
               <td>{expiresAt === undefined ? "never" : new Date(expiresAt).toLocaleString()}</td>
               <td>
                 <span class="acts">
-                  <ActButton
-                    act={{
-                      label: "Rotate",
-                      method: "POST",
-                      path: `/tokens/${encodeURIComponent(id)}/rotate`,
-                      sure: "The old secret is good for 10 minutes more.",
-                    }}
-                    onDone={(answer) => {
-                      setShown({ id, token: (answer as { token: string }).token });
-                      tokens.again();
-                    }}
-                  />
-                  <ActButton
-                    act={{
-                      label: "Revoke",
-                      method: "DELETE",
-                      path: `/tokens/${encodeURIComponent(id)}`,
-                      sure: "Whoever uses it is cut off within 5 seconds.",
-                    }}
-                    onDone={tokens.again}
-                  />
+                  {role === undefined || source !== "created" ? null : (
+                    <ActButton
+                      act={{
+                        label: "Rotate",
+                        method: "POST",
+                        path: `/tokens/${encodeURIComponent(id)}/rotate`,
+                        sure: "The old secret is good for 10 minutes more.",
+                      }}
+                      onDone={(answer) => {
+                        setShown({ id, token: (answer as { token: string }).token });
+                        tokens.again();
+                      }}
+                    />
+                  )}
+                  {source !== "created" ? null : (
+                    <ActButton
+                      act={{
+                        label: "Revoke",
+                        method: "DELETE",
+                        path: `/tokens/${encodeURIComponent(id)}`,
+                        sure: "Whoever uses it is cut off within 5 seconds.",
+                      }}
+                      onDone={tokens.again}
+                    />
+                  )}
                 </span>
               </td>
             </tr>

@@ -182,7 +182,9 @@ function NoCalls({ isNarrow }: { isNarrow: boolean }) {
 }
 
 function Rows({ rows }: { rows: readonly KeptCall[] }) {
-  const longest = Math.max(...rows.map(({ ms }) => ms), 1);
+  // One call that took a minute is not to make all others a hair: what is longer fills its row.
+  const sorted = rows.map(({ ms }) => ms).sort((a, b) => a - b);
+  const longest = Math.min(sorted.at(-1) ?? 1, 5 * Math.max(sorted[Math.floor(sorted.length / 2)] ?? 1, 0.1));
   return (
     <Table heads={["When", "Agent", "Tool", "Outcome", "Where its time went", { number: "Time" }, { number: "Size" }]}>
       {rows.map((one) => (

@@ -2,10 +2,11 @@
 
 import { computed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
 import type { HistoryAnswer } from "../../src/contracts/control/history.js";
 import { timeText } from "../call-words.js";
-import { config, executors, mailboxes, outbox, servers, shares } from "../model.js";
-import { isFine, type Need, needsOf } from "../needs.js";
+import { config, executors, gateway, mailboxes, outbox, servers, shares } from "../model.js";
+import { caughtWords, isFine, type Need, needsOf, type Sample } from "../needs.js";
 import { joinedSteps, Sparkline } from "../sparkline.js";
 import { ActButton, Foreign, Line, Since, useLooked } from "../words.js";
 
@@ -39,6 +40,7 @@ export function Overview() {
         )}
       </section>
       <Numbers inFlight={inFlight} />
+      <Unnoticed />
       <section aria-labelledby="now">
         <h2 id="now">Now</h2>
         <dl class="figures">
@@ -46,7 +48,7 @@ export function Overview() {
             name="servers that are fine"
             value={`${servers.value.filter(isFine).length} of ${servers.value.length}`}
           />
-          <Figure name="restarts that nobody noticed" value={String(restarts)} />
+          <Figure name="restarts" value={String(restarts)} />
           <Figure name="writes that wait" value={String(outbox.value?.waiting ?? 0)} />
           {executors.value === undefined || executors.value.length === 0 ? null : (
             <Figure name="executors" value={String(executors.value.length)} />
@@ -100,6 +102,27 @@ function Numbers({ inFlight }: { inFlight: number }) {
         <Figure name="calls under way" value={String(inFlight)} />
       </dl>
       <Flow servers={past.servers} />
+    </section>
+  );
+}
+
+/** It changes seldom, and its text is long. */
+const UNNOTICED_MS = 30_000;
+
+/** What agents did not have to notice, since the gateway was started. */
+function Unnoticed() {
+  const text = useLooked<{ text: string }>("/metrics?format=json", UNNOTICED_MS)?.text;
+  const caught = useMemo(() => {
+    const all = text === undefined ? [] : (JSON.parse(text) as readonly { name: string; samples: readonly Sample[] }[]);
+    return caughtWords(all.find(({ name }) => name === "toolway_caught_total")?.samples ?? []);
+  }, [text]);
+  if (caught.length === 0) return null;
+  return (
+    <section aria-labelledby="unnoticed">
+      <h2 id="unnoticed">Nobody noticed</h2>
+      <p>
+        Since the start, <Since at={gateway.value?.startedAt} />: {caught.join(", ")}.
+      </p>
     </section>
   );
 }

@@ -5,6 +5,9 @@ import type { PinDiff, PinLine } from "../../src/contracts/pins.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton, Foreign, Line, Since, useLoaded } from "../words.js";
 
+/** As much of a hash as cannot be hit by chance, and as `toolway pins diff` shows. */
+const HASH_SHOWN = 12;
+
 interface PinsAnswer {
   readonly pins: readonly PinLine[];
 }
@@ -103,7 +106,7 @@ export function PinsOfServer({ server }: { server: string }) {
               body: { server, tool: diff.tool, hash: diff.new.hash },
               sure: "Agents see the tool as it is now, and may call it.",
             }}
-            line={`toolway pins accept ${shellWord(server)} ${shellWord(diff.tool)}`}
+            line={`toolway pins accept ${shellWord(server)} ${shellWord(diff.tool)} --hash ${diff.new.hash.slice(0, HASH_SHOWN)}`}
             onDone={again}
           />{" "}
           {diff.rejectedAt === undefined ? (

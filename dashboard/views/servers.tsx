@@ -1,10 +1,12 @@
 // All servers, bad ones first; and one server: why it is as it is, and what can be done.
 
+import type { HistoryAnswer } from "../../src/contracts/control/history.js";
 import type { ServerStatus } from "../../src/contracts/status.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
-import { servers } from "../model.js";
+import { timeText } from "../call-words.js";
+import { gateway, servers } from "../model.js";
 import { isFine } from "../needs.js";
-import { ActButton, Foreign, Line, Since, Table, Until } from "../words.js";
+import { ActButton, Copy, Foreign, Line, Since, Table, Until, useLooked } from "../words.js";
 
 /** By shape, word and colour. */
 function State({ server }: { server: ServerStatus }) {
@@ -20,6 +22,8 @@ function State({ server }: { server: ServerStatus }) {
 
 export function Servers() {
   const sorted = [...servers.value].sort((a, b) => Number(isFine(a)) - Number(isFine(b)));
+  const past = useLooked<HistoryAnswer>("/history?window=hour", 5_000);
+  const pastOf = new Map(past?.servers.map((one) => [one.server, one]));
   return (
     <>
       <h1>Servers</h1>
@@ -30,6 +34,9 @@ export function Servers() {
           "Kind",
           { number: "Tools" },
           { number: "In flight" },
+          { number: "Calls a minute" },
+          { number: "p50 / p95" },
+          { number: "Failed in 1 h" },
           { number: "Restarts" },
           "Last error",
         ]}
@@ -50,6 +57,7 @@ export function Servers() {
               {server.quarantined > 0 ? ` (${server.quarantined} quarantined)` : ""}
             </td>
             <td class="number">{server.inFlight}</td>
+            <PastCells past={pastOf.get(server.name)} />
             <td class="number">{server.restarts}</td>
             <td>
               <div class="clip">
@@ -78,6 +86,17 @@ export function reasonOf(server: ServerStatus): string {
     return server.lazy ? "Nobody has called it yet: it starts with the first call." : "It is not started.";
   if (state === "starting") return "It is being started.";
   return "It answers.";
+}
+
+function PastCells({ past }: { past: HistoryAnswer["servers"][number] | undefined }) {
+  const times = past === undefined || past.p95 === 0 ? "" : `${timeText(past.p50)} / ${timeText(past.p95)}`;
+  return (
+    <>
+      <td class="number">{past?.callsAMinute ?? ""}</td>
+      <td class="number">{times}</td>
+      <td class="number">{past === undefined || past.errors === 0 ? "" : past.errors.toLocaleString()}</td>
+    </>
+  );
 }
 
 export function OneServer({ name }: { name: string }) {
@@ -144,6 +163,9 @@ export function OneServer({ name }: { name: string }) {
           />
         )}
       </p>
+      <p>
+        <Copy label="Copy for a bug report" text={() => reportOf(server)} />
+      </p>
       <Facts server={server} />
       {server.problems.length === 0 ? null : (
         <section>
@@ -170,6 +192,30 @@ export function OneServer({ name }: { name: string }) {
       </section>
     </>
   );
+}
+
+/** What somebody who mends it wants to know. What the gateway tells of a server is without the secrets of its entry. */
+function reportOf(server: ServerStatus): string {
+  const { name, kind, state, circuit, era, version, serverInfo, counts, restarts, lastError, problems, stderr } =
+    server;
+  const facts = {
+    toolway: gateway.value?.toolway,
+    server: name,
+    kind,
+    state,
+    circuit,
+    era,
+    version,
+    serverInfo,
+    counts,
+    restarts,
+    lastError,
+    problems,
+  };
+  const lines = Object.entries(facts).flatMap(([key, value]) =>
+    value === undefined ? [] : [`${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`],
+  );
+  return [...lines, "stderr:", ...stderr.map((line) => `  ${line}`)].join("\n");
 }
 
 function Facts({ server }: { server: ServerStatus }) {

@@ -170,8 +170,10 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
   });
 
   it("shows a new token once, and it is a token", { timeout: BROWSER_MS }, async () => {
+    await toolway(gateway, "token", "create", "--id", "grafana", "--admin", "metrics");
     const page = await open();
     await page.goto(`${new URL(page.url()).origin}/access`);
+    await page.getByText("this door: metrics").waitFor();
     await page.getByRole("textbox", { name: "Id" }).fill("laptop");
     await page.getByRole("button", { name: "Create token" }).click();
     const shown = await page.locator(".secret code").textContent();

@@ -9,6 +9,7 @@ const SEEING = [
   "GET /status",
   "GET /calls",
   "GET /history",
+  "GET /metrics",
   "GET /history/tools",
   "GET /access",
   "GET /tools/lines",
