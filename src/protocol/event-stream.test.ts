@@ -2,6 +2,7 @@ import { createParser } from "eventsource-parser";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { HeldBytes } from "../runtime/memory/held-bytes.js";
+import { blockReading } from "../runtime/memory/read-blocks.js";
 import type { Fault } from "./errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "./event-stream.js";
 
@@ -221,4 +222,32 @@ describe("an event that has not ended", () => {
     expect([held.used, faults.length, faults[0]?.code]).toEqual([0, 1, "limit"]);
     expect(faults[0]?.message).toContain("limits.heldBytes");
   });
+});
+
+it("Of an event that came in many reads, those that are its own are read into again, and no other [crossed-never]", () => {
+  const bytes = 64 * 1024;
+  const seen: Buffer[] = [];
+  const parser = new EventStreamParser({ onEvent: ({ data }) => seen.push(data), onError: () => {} });
+  const blocks: Buffer[] = [];
+  const reading = blockReading() as {
+    buffer(): Buffer;
+    callback(this: unknown, length: number, block: Buffer): boolean;
+  };
+  const socket = { push: (chunk: Buffer) => parser.push(chunk) };
+  const read = (text: string) => {
+    const block = reading.buffer();
+    blocks.push(block);
+    block.write(text.padEnd(bytes, "a"), "latin1");
+    reading.callback.call(socket, bytes, block);
+  };
+  // A short event stands before the long one in its first read, another one behind it in its last.
+  const before = "b".repeat(50_000);
+  read(`data: ${before}\n\ndata: `);
+  for (let i = 0; i < 3; i++) read("");
+  const after = "c".repeat(50_000);
+  read(`${"a".repeat(1000)}\n\ndata: ${after}\n\ndata: `);
+  for (let i = 0; i < 6; i++) read("Z".repeat(bytes));
+  expect(seen.map((data) => data.toString("latin1"))).toEqual([before, expect.stringMatching(/^a+$/), after]);
+  expect(seen[1]?.length).toBe(bytes - before.length - 14 + 3 * bytes + 1000);
+  expect(new Set(blocks).size).toBe(blocks.length - 3);
 });

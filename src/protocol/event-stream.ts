@@ -2,6 +2,7 @@
 // string.
 
 import { type Holder, NO_ROOM } from "../runtime/memory/held-bytes.js";
+import { giveBack } from "../runtime/memory/read-blocks.js";
 import { Fault } from "./errors.js";
 
 /** One event is held whole. 64 MiB is far above any tool result seen, and small enough to survive a few at once. */
@@ -166,7 +167,7 @@ export class EventStreamParser {
       else this.#field(chunk, start, end);
     } else {
       if (end > start) this.#line.push(chunk.subarray(start, end));
-      const line = this.#line.take();
+      const line = joinedLine(this.#line.takeList(), chunk);
       this.#field(line, 0, line.length);
     }
     return this.#withinBound(0);
@@ -287,6 +288,18 @@ export class EventStreamParser {
     if (this.#bom === 3) this.#bom = -1;
     return i;
   }
+}
+
+/**
+ * One line of what came in pieces. The reads between its first and its last are all of this line, and nobody else reads
+ * them; an event before it may be in the first, and what follows is in the `current` one.
+ */
+function joinedLine(pieces: readonly Buffer[], current: Buffer): Buffer {
+  const [first] = pieces;
+  if (first === undefined || pieces.length === 1) return first ?? Buffer.alloc(0);
+  const line = Buffer.concat(pieces);
+  for (const piece of pieces) if (piece.buffer !== first.buffer && piece.buffer !== current.buffer) giveBack(piece);
+  return line;
 }
 
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);

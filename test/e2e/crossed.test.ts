@@ -20,7 +20,8 @@ const letters = createServer((req, res) => {
   req.on("end", () => {
     const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString() || "{}") as Asked;
     if (id === undefined) return void res.writeHead(req.method === "POST" ? 202 : 405).end();
-    if (params?.arguments?.letter !== undefined) asked.add(params.arguments.letter);
+    const { letter, times } = params?.arguments ?? {};
+    if (letter !== undefined) asked.add(`${letter}${times ?? ""}`);
     const results: Record<string, () => object> = {
       initialize: () => ({
         protocolVersion: "2025-11-25",
@@ -28,20 +29,33 @@ const letters = createServer((req, res) => {
         serverInfo: { name: "letters", version: "1" },
       }),
       "tools/list": () => ({ tools: [{ name: "letter", inputSchema: { type: "object" } }] }),
-      "tools/call": () => ({ content: [{ type: "text", text: (params?.arguments?.letter ?? "").repeat(LONG) }] }),
+      "tools/call": () => ({
+        content: [{ type: "text", text: (letter ?? "").repeat(times ?? LONG) }],
+      }),
     };
     res.writeHead(200, { "content-type": "application/json" });
-    res.end(JSON.stringify({ jsonrpc: "2.0", id, result: results[method]?.() ?? {} }));
+    const text = JSON.stringify({ jsonrpc: "2.0", id, result: results[method]?.() ?? {} });
+    if (times === undefined) return void res.end(text);
+    // In many chunks of HTTP: several of them are one read of the gateway's.
+    for (let at = 0; at < text.length; at += CHUNK) res.write(text.slice(at, at + CHUNK));
+    res.end();
   });
 });
 const LONG = 1_500_000;
+/** More than the gateway holds of one reply: it passes at the pace of its reader. */
+const STREAMED = 3_000_000;
+const CHUNK = 5_000;
 /** The letters that it was asked for. */
 const asked = new Set<string>();
 
 interface Asked {
   readonly id?: number;
   readonly method: string;
-  readonly params?: { readonly arguments?: { readonly letter?: string } };
+  readonly params?: { readonly arguments?: { readonly letter?: string; readonly times?: number } };
+}
+
+function headOf(session: string): string {
+  return `POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:${gateway.port}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\nmcp-session-id: ${session}\r\nmcp-protocol-version: 2025-11-25\r\n`;
 }
 
 beforeAll(async () => {
@@ -73,7 +87,7 @@ it("a client that reads its long answers late gets no byte of those that came af
   socket.pause();
   for (const letter of late) {
     const text = ask(letter);
-    const head = `POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:${gateway.port}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\nmcp-session-id: ${wire.sessionId}\r\nmcp-protocol-version: 2025-11-25\r\n`;
+    const head = headOf(wire.sessionId);
     const last = letter === late.at(-1) ? "connection: close\r\n" : "";
     socket.write(`${head}${last}content-length: ${text.length}\r\n\r\n${text}`);
   }
@@ -91,6 +105,39 @@ it("a client that reads its long answers late gets no byte of those that came af
     const end = body + Number(/content-length: (\d+)/i.exec(rest.toString("latin1", 0, body))?.[1]);
     expect(isOf(letter, rest.toString("latin1", body, end))).toBe(true);
     rest = rest.subarray(end);
+  }
+});
+
+it("a reply that streams in chunks to a slow reader is whole and its own, whatever passes meanwhile [crossed-never]", async () => {
+  const wire = await openHttpWire(gateway.url);
+  const ask = (letter: string, more = "") =>
+    `{"jsonrpc":"2.0","id":"${letter}${more}","method":"tools/call","params":{"name":"letter","arguments":{"letter":"${letter}"${more === "" ? "" : `,"times":${more}`}}}}`;
+  const slow = [..."wxyz"].map((letter) => {
+    const socket = connect(gateway.port, "127.0.0.1");
+    socket.pause();
+    // Another long reply goes before it, so that what the kernel takes is full.
+    for (const text of [ask(letter), ask(letter, String(STREAMED))])
+      socket.write(`${headOf(wire.sessionId)}content-length: ${text.length}\r\n\r\n${text}`);
+    return { letter, socket };
+  });
+  await until("the slow clients' calls", () => slow.every(({ letter }) => asked.has(letter + STREAMED)));
+  for (let i = 0; i < 8; i++) {
+    const { result } = JSON.parse(lastOf(await wire.send(ask("q")))) as Reply;
+    expect(result.content[0].text === "q".repeat(LONG)).toBe(true);
+  }
+  for (const { letter, socket } of slow) {
+    let text = "";
+    for await (const chunk of socket) {
+      text += (chunk as Buffer).toString("latin1");
+      if (text.endsWith("0\r\n\r\n")) break;
+    }
+    // All that is not of a chunk's frame is this letter, as often as it should be.
+    const body = text
+      .slice(text.lastIndexOf("HTTP/1.1"))
+      .replace(/\r\n[0-9a-f]+\r\n/g, "")
+      .trimEnd();
+    expect(body.slice(body.indexOf('"text":"')), `reply ${letter}`).toMatch(/^"text":"(.)\1*"\}\]\}\}$/);
+    expect(body.slice(body.indexOf('"text":"')).length).toBe(STREAMED + '"text":""}]}}'.length);
   }
 });
 
