@@ -1,0 +1,152 @@
+import { describe, expect, it } from "vitest";
+import type { Partitions } from "../../contracts/engine/partitions.js";
+import { PeerError, type Peers } from "../../contracts/engine/peers.js";
+import { ownToolName } from "../../contracts/names.js";
+import type { AgentCall } from "../../contracts/service.js";
+import { parseMessage, type RequestMessage } from "../../protocol/message.js";
+import { type Reply, renderReply } from "../../protocol/reply.js";
+import { encodeReply, frame, unframe } from "./passed-call.js";
+import { SharedOutbox } from "./shared-outbox.js";
+
+interface Asked {
+  readonly peer: string;
+  readonly kind: string;
+  readonly minted: string | undefined;
+  readonly pass: string;
+}
+
+/** A gateway that owns nothing, and others that answer as they are told. */
+function world(answer: (asked: Asked, nth: number) => Promise<Uint8Array>) {
+  let nowMs = 0;
+  const owners = { now: "b" as string | undefined };
+  const asked: Asked[] = [];
+  const done: string[] = [];
+  const listeners = new Set<(partition: number) => void>();
+  const partitions = {
+    count: 4,
+    of: () => 1,
+    ownerOf: () => owners.now,
+    mayAct: () => false,
+    gateways: () => [],
+    onChange(listener: (partition: number) => void) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  } as unknown as Partitions;
+  const peers = {
+    answer: () => () => {},
+    async ask(peer: string, kind: string, body: Uint8Array) {
+      const [head] = unframe<{ minted?: string; call?: { pass: string }; pass?: string }>(body);
+      const one = { peer, kind, minted: head.minted, pass: head.call?.pass ?? head.pass ?? "" };
+      asked.push(one);
+      return answer(one, asked.length);
+    },
+  } as unknown as Peers;
+  const outbox = new SharedOutbox({
+    self: "a",
+    partitions,
+    peers,
+    clock: { now: () => nowMs, wall: () => nowMs },
+    make: () => {
+      throw new Error("It owns nothing.");
+    },
+    deliver: () => void done.push("delivered"),
+    giveBack: () => void done.push("given back"),
+  });
+  const message = parseMessage('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}');
+  const replied = new Promise<string>((resolve) => {
+    call.reply = (reply: Reply) => resolve(reply.kind === "stream" ? "" : renderReply(reply, "7").toString());
+  });
+  function change(owner: string | undefined): void {
+    owners.now = owner;
+    for (const listener of [...listeners]) listener(1);
+  }
+  const take = () => expect(outbox.take(call, "s", ownToolName("t"))).toBe(true);
+  call.message = message as RequestMessage;
+  const pass = (ms: number) => {
+    nowMs += ms;
+  };
+  return { asked, done, replied, take, change, pass };
+}
+
+const call = {
+  caller: { principal: { id: "ann", role: "default" }, sessionKey: "k", era: "legacy", version: "1", capabilities: {} },
+  scope: undefined,
+  onCancel: undefined,
+} as unknown as { -readonly [key in keyof AgentCall]: AgentCall[key] };
+
+const DONE = encodeReply({ kind: "result", result: { n: 1 } }, false);
+
+describe("a call that is passed to the gateway that keeps its server's writes", () => {
+  it("is passed again under the same key, to whoever is the owner by then, when the answer was lost [engine-outbox] [no-double-effect]", async () => {
+    const { asked, replied, take, change, done } = world(async (_, nth) => {
+      if (nth > 1) return DONE;
+      // It died with the question in its hands.
+      queueMicrotask(() => change("c"));
+      throw new PeerError("late", "It said nothing.");
+    });
+    take();
+    expect(await replied).toBe('{"jsonrpc":"2.0","id":7,"result":{"n":1}}');
+    expect(asked.map(({ peer }) => peer)).toEqual(["b", "c"]);
+    expect(asked[0]?.minted).toMatch(/^[\w-]{22}$/);
+    expect(asked[1]?.minted).toBe(asked[0]?.minted);
+    expect(done).toEqual([]);
+  });
+
+  it("waits for an owner, and is passed on when there is one [engine-outbox]", async () => {
+    const { asked, replied, take, change } = world(async (_, nth) => {
+      if (nth > 2) return DONE;
+      queueMicrotask(() => change(nth === 1 ? "c" : "d"));
+      if (nth === 1) throw new PeerError("away", "Nobody is there.");
+      return frame({ kind: "not-owner" });
+    });
+    take();
+    expect(await replied).toContain('"result"');
+    expect(asked.map(({ peer }) => peer)).toEqual(["b", "c", "d"]);
+  });
+
+  it("is refused and given back where nobody had it in hand in time, and unknown where somebody may have it [engine-outbox] [unknown-is-said]", async () => {
+    const away = world(async () => {
+      away.pass(60_000);
+      throw new PeerError("away", "Nobody is there.");
+    });
+    away.take();
+    expect(await away.replied).toContain("Not sent, and not queued");
+    expect(away.done).toEqual(["given back"]);
+    const late = world(async () => {
+      late.pass(60_000);
+      throw new PeerError("late", "It said nothing.");
+    });
+    late.take();
+    expect(await late.replied).toContain("whether it was queued is unknown");
+    expect(late.done).toEqual([]);
+  });
+
+  it("goes its way where the owner does not keep it, and is charged where the owner says that it cost something [engine-outbox]", async () => {
+    const plain = world(async () => frame({ kind: "not-kept" }));
+    plain.take();
+    await expect.poll(() => plain.done).toEqual(["delivered"]);
+    const known = world(async () => encodeReply({ kind: "result", result: {} }, true));
+    known.take();
+    await known.replied;
+    expect(known.done).toEqual(["given back"]);
+  });
+
+  it("is taken back at the gateway that it was passed to [engine-outbox]", async () => {
+    let end = (_: Uint8Array) => {};
+    const { asked, replied, take } = world(async ({ kind }) => {
+      if (kind === "outbox.cancel") {
+        end(await encodeReply({ kind: "error", error: { code: -32000, message: "taken back" } }, true));
+        return frame({});
+      }
+      return new Promise<Uint8Array>((resolve) => {
+        end = resolve;
+      });
+    });
+    take();
+    await expect.poll(() => asked.length).toBe(1);
+    call.onCancel?.("enough");
+    expect(await replied).toContain("taken back");
+    expect(asked[1]).toMatchObject({ peer: "b", kind: "outbox.cancel", pass: asked[0]?.pass });
+  });
+});
