@@ -24,9 +24,8 @@ import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
 import { nearest } from "../runtime/nearest.js";
 import { LazyDoor } from "./door/lazy-door.js";
+import { pageRoutes } from "./door/page-routes.js";
 import { tokenRoutes } from "./door/token-routes.js";
-import { toolLineRoutes } from "./door/tool-lines.js";
-import { tryRoutes } from "./door/tries.js";
 import type { Gateway } from "./gateway.js";
 import { loginRoutes } from "./logins/logins.js";
 import { lookRoutes } from "./lookout/routes.js";
@@ -92,7 +91,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
   return {
     ...mailboxRoutes(gateway),
     ...tokenRoutes(gateway.state),
-    ...toolLineRoutes({
+    ...pageRoutes({
       tools: () => gateway.tools(),
       hiddenBy: (id) => {
         const principal = principalOf(gateway, id);
@@ -101,8 +100,8 @@ function routesOf(gateway: Gateway): ControlRoutes {
           return decision.kind === "allow" ? undefined : decision.rule;
         };
       },
+      serve: (input, output, server) => gateway.serveOperator(input, output, server),
     }),
-    ...tryRoutes((input, output, server) => gateway.serveOperator(input, output, server)),
     ...loginRoutes(gateway.logins),
     ...outboxRoutes(() => gateway.outbox),
     ...pinRoutes(gateway.pins, () => gateway.servers.names),
