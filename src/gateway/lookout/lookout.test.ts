@@ -1,0 +1,64 @@
+// What stands against calls while the audit log cannot be written, and how acts of operators come into it.
+
+import { expect, it } from "vitest";
+import { ownToolName } from "../../contracts/names.js";
+import type { ControlRequest } from "../../control/server.js";
+import { createLog } from "../../observe/log.js";
+import type { CallRecords } from "../../observe/metrics/call-records.js";
+import type { CallObserver } from "../../observe/observed-call.js";
+import { Access } from "../../pipeline/access.js";
+import { ProgramGuard } from "../../policy/guard.js";
+import { compilePolicy } from "../../policy/policy.js";
+import { auditFull, Lookout } from "./lookout.js";
+
+it("nothing is called while the audit log is full and calls are to be refused, whoever asks, and then it goes on [audit-tells]", () => {
+  const pins = { quarantine: () => undefined, isQuarantined: () => false } as never;
+  const access = new Access(compilePolicy({ roles: {}, unlistedRoles: "allow" }), new ProgramGuard(() => {}), pins);
+  const call = () => access.demand({ id: "ann", role: "dev" }, "files", ownToolName("read"));
+  let isFull = true;
+  access.halted = () => (isFull ? auditFull("ENOSPC") : undefined);
+  expect(call).toThrow("Nothing is called while the audit log of this gateway cannot be written.");
+  // What is listed is asked elsewhere, and goes on.
+  expect(access.decide({ id: "ann", role: "dev" }, "files", ownToolName("read")).kind).toBe("allow");
+  isFull = false;
+  expect(call).not.toThrow();
+});
+
+it("an act is a line with its target and what came of it, without the rest of its body; looking is none [audit-tells] [secrets-unseen]", async () => {
+  const lines: unknown[][] = [];
+  const audit = { operator: (...line: unknown[]) => void lines.push(line) };
+  const records = { audit, history: { isChanged: false } } as unknown as CallRecords;
+  const log = createLog({ write: () => {} });
+  const lookout = new Lookout({
+    records,
+    observer: {} as CallObserver,
+    stateDir: undefined,
+    auditDir: "/audit",
+    log,
+  });
+  const routes = lookout.audited(
+    {
+      "GET /status": () => ({}),
+      "POST /tokens": () => ({ token: "tw_secret" }),
+      "DELETE /tokens/:id": () => {
+        throw Object.assign(new Error("no"), { code: "not-found" });
+      },
+    },
+    "page",
+  );
+  const request = (over: Partial<ControlRequest>): ControlRequest => ({
+    params: {},
+    query: new URLSearchParams(),
+    body: undefined,
+    signal: new AbortController().signal,
+    ...over,
+  });
+  await routes["GET /status"]?.(request({}));
+  const body = { id: "ann", role: "dev", secret: "hunter2", names: ["x"] };
+  expect(await routes["POST /tokens"]?.(request({ body }))).toEqual({ token: "tw_secret" });
+  await expect(routes["DELETE /tokens/:id"]?.(request({ params: { id: "bob" } }))).rejects.toThrow("no");
+  expect(lines).toEqual([
+    ["page", "POST /tokens", { id: "ann", role: "dev" }, "ok"],
+    ["page", "DELETE /tokens/:id", { id: "bob" }, "not-found"],
+  ]);
+});
