@@ -112,7 +112,7 @@ export function Try({ tool }: { tool: TriedTool }) {
           key={String(state.question.id)}
           id={state.id}
           question={state.question}
-          onDone={() => setState({ ...state, question: undefined })}
+          onDone={() => setState((now) => (now.kind === "running" ? { ...now, question: undefined } : now))}
         />
       ) : null}
       {state.kind === "done" ? <Result value={state.result} name={tool.name} /> : null}
