@@ -44,14 +44,14 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "control/door": "contracts control runtime",
   demo: "config",
   endpoint:
-    "contracts endpoint/http endpoint/legacy endpoint/legacy/streams endpoint/modern endpoint/session protocol runtime runtime/memory",
-  "endpoint/http": "contracts endpoint/session protocol runtime runtime/memory sockets",
+    "contracts contracts/engine endpoint/http endpoint/legacy endpoint/legacy/streams endpoint/modern endpoint/session protocol runtime runtime/memory",
+  "endpoint/http": "contracts contracts/engine endpoint/session protocol runtime runtime/memory sockets",
   "endpoint/legacy":
-    "contracts endpoint/http endpoint/legacy/streams endpoint/session endpoint/stdio protocol runtime runtime/memory",
+    "contracts contracts/engine endpoint/http endpoint/legacy/streams endpoint/session endpoint/stdio protocol runtime runtime/memory",
   "endpoint/legacy/streams": "endpoint/http endpoint/session runtime runtime/memory",
   "endpoint/mailbox": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory",
-  "endpoint/modern": "contracts endpoint/http endpoint/session protocol runtime runtime/memory",
-  "endpoint/session": "contracts protocol protocol/bytes runtime runtime/memory",
+  "endpoint/modern": "contracts contracts/engine endpoint/http endpoint/session protocol runtime runtime/memory",
+  "endpoint/session": "contracts contracts/engine protocol protocol/bytes runtime runtime/memory",
   "endpoint/stdio": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory",
   "executor/allow": "runtime runtime/redact",
   "executor/client": "executor/wire runtime sockets",
@@ -63,7 +63,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   gateway:
     "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/calls observe/metrics observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
   "gateway/door": "contracts contracts/control control control/door runtime tokens",
-  "gateway/engine": "contracts contracts/engine runtime store/nats store/ownership",
+  "gateway/engine": "catalog contracts contracts/engine runtime store/nats store/ownership",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/lookout":
     "config contracts/control control gateway/state observe observe/audit observe/calls observe/metrics protocol runtime",

@@ -384,6 +384,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "session-split",
+    text: "Of a session over several gateways, each request may go to another of them: answers, cancels, streams and processes of its own are found.",
+    status: "made",
+  },
+  {
     id: "peers-answer",
     text: "A gateway that asks another gets its answer whole, or is told at once that it is not there, or that the outcome is unknown.",
     status: "made",

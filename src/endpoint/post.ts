@@ -23,6 +23,7 @@ export class McpPost implements AgentPost, PostReceiver {
   readonly principal: Principal;
   readonly scope: string | undefined;
   readonly accepts: Accepts;
+  readonly isPassed: boolean;
 
   constructor(
     eras: Eras,
@@ -31,6 +32,7 @@ export class McpPost implements AgentPost, PostReceiver {
     principal: Principal,
     scope: string | undefined,
     accepts: Accepts,
+    isPassed: boolean,
   ) {
     this.#eras = eras;
     this.req = req;
@@ -38,6 +40,7 @@ export class McpPost implements AgentPost, PostReceiver {
     this.principal = principal;
     this.scope = scope;
     this.accepts = accepts;
+    this.isPassed = isPassed;
   }
 
   onMessage(message: Message): void {

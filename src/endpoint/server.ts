@@ -4,7 +4,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { Principal } from "../contracts/caller.js";
+import type { Homes } from "../contracts/engine/homes.js";
 import type { Service } from "../contracts/service.js";
 import type { SessionRecord } from "../contracts/session-record.js";
 import { EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/settings.js";
@@ -19,11 +21,12 @@ import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType, pathOf } from 
 import { allowReading, answerPreflight, isPreflight } from "./http/cors.js";
 import { EXECUTOR_PATH, type ExecutorRegistry, executorDoor } from "./http/executor-door.js";
 import { MAILBOX_PATH, type MailboxRegistry, mailboxDoor } from "./http/mailbox-door.js";
-
 import { OpenBodies } from "./http/open-bodies.js";
 import { PAIR_PATH, type Pair, pairDoor } from "./http/pair-door.js";
+import { passOn } from "./http/pass-on.js";
 import { closeWithConnection } from "./http/queued-answers.js";
 import { type BodyReading, readPost } from "./http/read-post.js";
+import { routeOf } from "./http/route.js";
 import { SlowReaders } from "./http/slow-readers.js";
 import {
   ignoreUpgrade,
@@ -69,6 +72,8 @@ export interface HttpEndpointOptions extends EndpointSettings {
   readonly sealer: Sealer;
   /** Where the ends of sessions are kept. Undefined where nothing outlives the process. */
   readonly records?: DurableMap<SessionRecord> | undefined;
+  /** The other gateways that serve the same sessions, where there are any. */
+  readonly homes?: Homes | undefined;
   /** The gateway's count of the bytes that it holds. By default the endpoint has one of its own. */
   readonly held?: HeldBytes;
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
@@ -106,6 +111,8 @@ export interface HttpEndpoint {
   readonly isForEverybody: boolean;
   /** What is kept of a session by now, whoever wrote it; see `records`. */
   sessionTold(key: string, record: SessionRecord | undefined): void;
+  /** A connection of another gateway, which passes on what belongs here. */
+  takePassed(stream: Duplex): void;
   /** Other settings from here on; those that are not named are the default ones. */
   configure(settings: EndpointSettings): void;
   /** New connections are shown this certificate. It does nothing where the endpoint does not speak TLS. */
@@ -148,6 +155,8 @@ class Endpoint implements HttpEndpoint {
   readonly #waiting: WaitingPosts;
   /** Tells the operator that something inside went wrong. */
   readonly #failed: (error: unknown) => void;
+  /** Connections of other gateways, who have asked what there is to ask of whoever comes. */
+  readonly #passed = new WeakSet<Duplex>();
   readonly #streams = new Set<EventStream>();
   readonly #asked = new Set<AskedSession>();
   readonly #modernStreams = new Set<HttpOutlet>();
@@ -186,16 +195,16 @@ class Endpoint implements HttpEndpoint {
       open: this.#streams,
       asked: this.#asked,
     };
-    const { service, sealer } = options;
+    const { service, sealer, homes } = options;
     const wall = () => clock.wall();
     const failed = (error: unknown) => options.log?.({ kind: "failed", error });
     const waiting = this.#waiting;
     this.#failed = failed;
     this.#sessions = new HttpSessions({ service, sealer, context: streams, wall, records: options.records, failed });
-    this.#modern = new ModernEra({ service, sealer, limits, held, clock, failed });
+    this.#modern = new ModernEra({ service, sealer, limits, held, clock, failed, home: homes?.self });
     this.#eras = {
-      legacy: new LegacyPosts({ service, sessions: this.#sessions, waiting, wall, failed }),
-      modern: new ModernPosts(this.#modern, { readers, waiting, open: this.#modernStreams }),
+      legacy: new LegacyPosts({ service, sessions: this.#sessions, waiting, wall, failed, homes }),
+      modern: new ModernPosts(this.#modern, { readers, waiting, open: this.#modernStreams }, homes),
     };
     const isStillAllowed = (res: ServerResponse, principal: Principal) => this.#isStillAllowed(res, principal);
     this.#reading = { limits, held, open: new OpenBodies(), failed, isStillAllowed };
@@ -307,13 +316,14 @@ class Endpoint implements HttpEndpoint {
       return;
     }
     const { headers } = req;
-    const foreign = this.#hosts.refusal(headers.host, headers.origin, req.socket.localAddress);
+    const isPassed = this.#passed.has(req.socket);
+    const foreign = isPassed ? undefined : this.#hosts.refusal(headers.host, headers.origin, req.socket.localAddress);
     if (foreign !== undefined) {
       this.#options.log?.({ kind: "refused", status: 403, path, why: foreign });
       refuse(res, 403, DENIED, foreign);
       return;
     }
-    if (headers.origin !== undefined && this.#answersBrowser(req, res, headers.origin)) return;
+    if (headers.origin !== undefined && !isPassed && this.#answersBrowser(req, res, headers.origin)) return;
     if (this.#late?.has(req.socket) === true) {
       refuse(res, 503, CLOSING, STOPPING, ["Retry-After", RETRY_AFTER_S]);
       return;
@@ -417,16 +427,27 @@ class Endpoint implements HttpEndpoint {
       if (!isJsonType(req.headers["content-type"])) refuseType(res);
       else if (!accepted.json && !accepted.events) refuseAccept(res, "application/json and text/event-stream");
       else {
-        const post = new McpPost(this.#eras, req, res, principal, scope, accepted);
+        const post = new McpPost(this.#eras, req, res, principal, scope, accepted, this.#passed.has(req.socket));
         readPost(post, this.#reading);
       }
     } else if (isModernVersion(req.headers["mcp-protocol-version"])) refuseMethod(res, "POST");
     else if (req.method === "GET") {
       if (!accepts(req.headers.accept).events) refuseAccept(res, "text/event-stream");
-      else listen(this.#sessions, req, res, principal, scope);
+      else this.#listen(req, res, principal, scope);
     } else if (req.method === "DELETE") {
       endSession(this.#sessions, req, res, principal, scope, this.#failed);
     } else refuseMethod(res, "POST, GET, DELETE");
+  }
+
+  /** A session is told things where it wants to be told them: at its home. */
+  #listen(req: IncomingMessage, res: ServerResponse, principal: Principal, scope: string | undefined): void {
+    const here = () => listen(this.#sessions, req, res, principal, scope);
+    const { homes } = this.#options;
+    const id = req.headers["mcp-session-id"];
+    const isFree = homes !== undefined && typeof id === "string" && !this.#passed.has(req.socket);
+    const home = isFree ? this.#sessions.homeOf(id, homes) : undefined;
+    if (homes === undefined || home === undefined || home === homes.self) here();
+    else passOn(homes, home, req, res, undefined, here);
   }
 
   #oldStream(req: IncomingMessage, res: ServerResponse, principal: Principal, scope: string | undefined): void {
@@ -447,6 +468,12 @@ class Endpoint implements HttpEndpoint {
     this.#sessions.dropPrincipals(ended, fault);
     this.#sse.closePrincipals(ended, fault);
     this.#modern.close(fault, ended);
+  }
+
+  takePassed(stream: Duplex): void {
+    this.#passed.add(stream);
+    // Node's servers take any stream for a connection; this one is as good as encrypted already.
+    this.#server.emit(this.#server instanceof TlsServer ? "secureConnection" : "connection", stream);
   }
 
   sessionTold(key: string, record: SessionRecord | undefined): void {
@@ -544,28 +571,6 @@ function noAgent({ role, onlyMailboxes }: Principal): string | undefined {
   if (role !== EXECUTOR_ROLE && role !== SHARER_ROLE) return undefined;
   const whom = role === EXECUTOR_ROLE ? "an executor" : "a sharer";
   return `This token is for ${whom} (its role is "${role}"), which is no agent.`;
-}
-
-interface Route {
-  readonly kind: "mcp" | "sse" | "messages";
-  readonly scope: string | undefined;
-}
-
-const MCP: Route = { kind: "mcp", scope: undefined };
-const SSE: Route = { kind: "sse", scope: undefined };
-const MESSAGES: Route = { kind: "messages", scope: undefined };
-
-function routeOf(path: string): Route | undefined {
-  if (path === "/mcp" || path === "/mcp/") return MCP;
-  if (path === "/sse" || path === "/sse/") return SSE;
-  if (path === "/messages") return MESSAGES;
-  const match = /^\/(mcp|sse)\/([^/]+)\/?$/.exec(path);
-  if (match?.[2] === undefined) return undefined;
-  try {
-    return { kind: match[1] === "mcp" ? "mcp" : "sse", scope: decodeURIComponent(match[2]) };
-  } catch {
-    return undefined;
-  }
 }
 
 function refuseType(res: ServerResponse): void {

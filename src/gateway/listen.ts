@@ -8,6 +8,7 @@ import type { Log } from "../observe/log.js";
 import { Fault } from "../protocol/errors.js";
 import { isLoopback } from "../runtime/addresses.js";
 import { Certificate, readCertificate } from "./certificate.js";
+import { AGENTS, homesOf } from "./engine/homes.js";
 import { RefusalLog } from "./refusal-log.js";
 import type { Stages } from "./stages.js";
 import type { GatewayState } from "./state/state.js";
@@ -19,7 +20,7 @@ export interface EndpointPlan {
   readonly state: GatewayState;
   readonly noAuth: boolean;
   /** What is held is counted there, and so is what is refused. */
-  readonly stages: Pick<Stages, "held" | "records">;
+  readonly stages: Pick<Stages, "held" | "records" | "catalog" | "servers">;
   readonly log: Log;
   /** Decides `/readyz`. */
   readonly ready: () => boolean;
@@ -34,7 +35,8 @@ export interface OpenEndpoint {
 
 export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
   const { config, address, service, state, noAuth, log, ready } = plan;
-  const { held, records } = plan.stages;
+  const { held, records, catalog, servers } = plan.stages;
+  const { engine } = state;
   if (noAuth && !isLoopback(address.host)) throw needsToken(address.host);
   const refusals = new RefusalLog(log);
   const http = createHttpEndpoint({
@@ -45,7 +47,8 @@ export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
     sealer: state.sealer,
     records: state.sessions,
     ready,
-    staleForMs: state.engine && (() => state.engine?.staleForMs()),
+    staleForMs: engine && (() => engine.staleForMs()),
+    homes: engine && homesOf(engine, catalog, servers),
     held,
     // Nobody can give it servers later: it has no file.
     isBroker: config.path === undefined && config.mailboxes && config.servers.length === 0,
@@ -63,7 +66,10 @@ export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
       }
     },
   });
-  if (state.engine !== undefined) state.sessions.watch((key, record) => http.sessionTold(key, record));
+  if (engine !== undefined) {
+    state.sessions.watch((key, record) => http.sessionTold(key, record));
+    engine.peers.accept(AGENTS, (stream) => http.takePassed(stream));
+  }
   const bound = await http.listen(address.host, address.port).catch((error: unknown) => {
     throw unbound(address, error);
   });

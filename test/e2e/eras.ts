@@ -73,6 +73,8 @@ export interface AgentOptions {
   readonly token?: string;
   /** An elicitation is answered with an error that says this. */
   readonly elicitFails?: string;
+  /** In place of the global one: which gateway a request goes to, say. */
+  readonly fetch?: typeof fetch;
   /** `toolway stdio` instead of the gateway's URL. */
   readonly stdio?: boolean;
 }
@@ -204,9 +206,9 @@ export async function connect(era: Era, target: Gateway | string, options: Agent
   }
 
   function headers() {
-    return options.token === undefined
-      ? {}
-      : { requestInit: { headers: { authorization: `Bearer ${options.token}` } } };
+    const { token, fetch } = options;
+    const requestInit = token === undefined ? {} : { requestInit: { headers: { authorization: `Bearer ${token}` } } };
+    return fetch === undefined ? requestInit : { ...requestInit, fetch };
   }
 
   function stdioCommand() {

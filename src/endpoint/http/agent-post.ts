@@ -12,6 +12,8 @@ export interface AgentPost {
   /** The server of `/mcp/<server>`. Undefined at `/mcp`, which has them all. */
   readonly scope: string | undefined;
   readonly accepts: Accepts;
+  /** Another gateway passed it on: it stays here. */
+  readonly isPassed: boolean;
 }
 
 /** Answers with a JSON-RPC error. `id` is the JSON text of the request's id, where there is one. */

@@ -1,14 +1,17 @@
 // What a POST to /mcp means in the legacy era: initialize, then messages of a session, alone or in a batch.
 
+import type { Homes } from "../../contracts/engine/homes.js";
 import type { Service } from "../../contracts/service.js";
 import { LIMIT, SESSION_NOT_FOUND } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import type { Message, RequestMessage } from "../../protocol/message.js";
 import { isLegacyVersion, LEGACY_VERSIONS } from "../../protocol/versions.js";
 import { type AgentPost, refusePost } from "../http/agent-post.js";
+import { passOn, tellToo } from "../http/pass-on.js";
 import type { WaitingPosts } from "../http/waiting-posts.js";
 import { accepted, sendJson } from "../http/write-reply.js";
 import { answersItself, handOver, idText, NO_INITIALIZE } from "../session/call.js";
+import { homeOf } from "../session/home.js";
 import { hasBatches, initializeFacts, introduction } from "../session/initialize.js";
 import { BatchCall, PostBatch } from "./batch.js";
 import type { HttpSession } from "./http-session.js";
@@ -23,7 +26,14 @@ export interface LegacyPostsOptions {
   wall(): number;
   /** Tells the operator that something inside went wrong. */
   readonly failed: (error: unknown) => void;
+  /** Where there are several gateways. */
+  readonly homes: Homes | undefined;
 }
+
+/** What a session holds at its home alone: what it wants to be told there, on its stream. */
+const AT_HOME: ReadonlySet<string> = new Set(["logging/setLevel", "resources/subscribe", "resources/unsubscribe"]);
+/** What may be about a call at any of the gateways. */
+const ABOUT_CALLS: ReadonlySet<string> = new Set(["notifications/cancelled", "notifications/progress"]);
 
 /** Answers the legacy POSTs of one endpoint. */
 export class LegacyPosts {
@@ -32,8 +42,10 @@ export class LegacyPosts {
   readonly #waiting: WaitingPosts;
   readonly #wall: () => number;
   readonly #failed: (error: unknown) => void;
+  readonly #homes: Homes | undefined;
 
-  constructor({ service, sessions, waiting, wall, failed }: LegacyPostsOptions) {
+  constructor({ service, sessions, waiting, wall, failed, homes }: LegacyPostsOptions) {
+    this.#homes = homes;
     this.#service = service;
     this.#sessions = sessions;
     this.#waiting = waiting;
@@ -46,13 +58,40 @@ export class LegacyPosts {
       this.#initialize(post, message);
       return;
     }
+    // Another gateway told everybody, and it is nothing of what is here.
+    if (
+      post.isPassed &&
+      message.kind !== "request" &&
+      !this.#sessions.has(String(post.req.headers["mcp-session-id"]))
+    ) {
+      accepted(post.res);
+      return;
+    }
     const session = this.#session(post, message);
     if (session === undefined) return;
-    if (message.kind === "request") this.#request(post, session, message);
-    else {
-      this.#take(session, message);
+    if (message.kind === "request") {
+      if (this.#homes === undefined || post.isPassed) this.#request(post, session, message);
+      else this.#requestAtHome(this.#homes, post, session, message);
+    } else {
+      const isHere = this.#take(session, message);
+      if (this.#homes !== undefined && !isHere && !post.isPassed) this.#tellOthers(this.#homes, post, message.text);
       accepted(post.res);
     }
+  }
+
+  /** Most requests are answered wherever they come to: their answers go back the way they came. */
+  #requestAtHome(homes: Homes, post: AgentPost, session: HttpSession, message: RequestMessage): void {
+    const { method, params } = message;
+    const home =
+      AT_HOME.has(method) || homes.isOfSession(method, params, post.scope)
+        ? homeOf(session.madeAt, session.sessionKey, homes)
+        : homes.self;
+    if (home === homes.self) this.#request(post, session, message);
+    else passOn(homes, home, post.req, post.res, message.text, () => this.#request(post, session, message));
+  }
+
+  #tellOthers(homes: Homes, { req }: AgentPost, text: string): void {
+    for (const gateway of homes.gateways()) if (gateway !== homes.self) tellToo(homes, gateway, req, text);
   }
 
   /** The session that the request names, or undefined after the request has been refused. */
@@ -78,7 +117,8 @@ export class LegacyPosts {
 
   #initialize({ res, principal, scope, accepts }: AgentPost, message: RequestMessage): void {
     const sessions = this.#sessions;
-    const facts = initializeFacts(message, principal.id, scope, this.#wall());
+    const home = this.#homes?.self;
+    const facts = { ...initializeFacts(message, principal.id, scope, this.#wall()), home };
     const introduced = this.#service.introduce(sessions.transient(principal, facts), scope);
     const result = introduction(facts.version, introduced);
     const body = `{"jsonrpc":"2.0","id":${idText(message)},"result":${JSON.stringify(result)}}`;
@@ -106,9 +146,12 @@ export class LegacyPosts {
     else handOver(this.#service, call, this.#failed);
   }
 
-  #take(session: HttpSession, message: Exclude<Message, RequestMessage>): void {
-    if (message.kind === "response") session.answered(message);
-    else session.notified(message, this.#service);
+  /** False where it may be about something at another gateway. */
+  #take(session: HttpSession, message: Exclude<Message, RequestMessage>): boolean {
+    if (message.kind === "response") return session.answered(message);
+    const isOfCall = message.method === "notifications/cancelled" && session.hasCall(message.params?.["requestId"]);
+    session.notified(message, this.#service);
+    return isOfCall || !ABOUT_CALLS.has(message.method);
   }
 
   batch(post: AgentPost, messages: readonly Message[]): void {

@@ -3,11 +3,13 @@
 // What a session is and does is http-session.ts and session/session.ts.
 
 import type { Principal } from "../../contracts/caller.js";
+import type { Homes } from "../../contracts/engine/homes.js";
 import type { Service } from "../../contracts/service.js";
 import type { SessionRecord } from "../../contracts/session-record.js";
 import type { DurableMap } from "../../contracts/store.js";
 import { Fault } from "../../protocol/errors.js";
 import type { Sealer } from "../../runtime/seal.js";
+import { homeOf } from "../session/home.js";
 import { type SessionFacts, sealSession, unsealSession } from "../session/session-id.js";
 import { CatchUps, STEP_MS } from "./catch-ups.js";
 import { HttpSession } from "./http-session.js";
@@ -78,6 +80,19 @@ export class HttpSessions {
   /** Makes a session that is not in the table, for the introduction at initialize. */
   transient(principal: Principal, facts: SessionFacts): HttpSession {
     return new HttpSession(principal, facts, this.#context);
+  }
+
+  /** The gateway that has the session's streams and wishes; undefined for an id that is none. */
+  homeOf(id: string, homes: Homes): string | undefined {
+    const known = this.#byId.get(id);
+    if (known !== undefined) return homeOf(known.madeAt, known.sessionKey, homes);
+    const facts = unsealSession(this.#options.sealer, id);
+    return facts === undefined ? undefined : homeOf(facts.home, facts.key, homes);
+  }
+
+  /** Whether anything of it is in memory. */
+  has(id: string): boolean {
+    return this.#byId.has(id);
   }
 
   find(id: string, principal: Principal, scope: string | undefined): SessionLookup {

@@ -26,6 +26,8 @@ export interface ModernEraOptions {
   readonly held: HeldBytes;
   readonly clock: Clock;
   readonly failed: (error: unknown) => void;
+  /** This gateway, where there are several. */
+  readonly home?: string | undefined;
 }
 
 const REQUEST_STATE = ["params", "requestState"];
@@ -58,19 +60,26 @@ export class ModernEra {
   readonly #presences: Presences;
   readonly #calls: CallContext;
 
-  constructor({ service, sealer, limits, held, clock, failed }: ModernEraOptions) {
+  constructor({ service, sealer, limits, held, clock, failed, home }: ModernEraOptions) {
     this.#service = service;
     this.#limits = limits;
     this.#clock = clock;
     this.#failed = failed;
     this.#presences = new Presences(service, limits);
     const parked = new ParkedCalls<ModernCall>(limits, clock);
-    this.#calls = { limits, held, clock, parked, states: new RequestStates(sealer) };
+    this.#calls = { limits, held, clock, parked, states: new RequestStates(sealer, home) };
   }
 
   /** Principals at paths that have been used of late. */
   get presences(): number {
     return this.#presences.size;
+  }
+
+  /** The gateway at which a call waits for this retry. Undefined where it is no retry, or needs none. */
+  homeOf({ params }: RequestMessage): string | undefined {
+    const text = params?.["requestState"];
+    const state = typeof text === "string" ? this.#calls.states.read(text) : undefined;
+    return typeof state === "object" && "home" in state ? state.home : undefined;
   }
 
   /** `session` tells apart the agents that a principal stands for, where it says so. */

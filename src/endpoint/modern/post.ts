@@ -1,10 +1,13 @@
 // What a POST to /mcp means in the modern era: one request that stands for itself, or a notification.
 
+import type { Homes } from "../../contracts/engine/homes.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import type { Message, RequestMessage } from "../../protocol/message.js";
 import { type AgentPost, refusePost } from "../http/agent-post.js";
+import { passOn } from "../http/pass-on.js";
 import { accepted, sendJson } from "../http/write-reply.js";
 import { idText } from "../session/call.js";
+import { homeOf } from "../session/home.js";
 import { checkRequest } from "./checks.js";
 import type { ModernEra } from "./era.js";
 import { HttpOutlet, type ModernHttp } from "./http-outlet.js";
@@ -13,10 +16,12 @@ import { HttpOutlet, type ModernHttp } from "./http-outlet.js";
 export class ModernPosts {
   readonly #era: ModernEra;
   readonly #http: ModernHttp;
+  readonly #homes: Homes | undefined;
 
-  constructor(era: ModernEra, http: ModernHttp) {
+  constructor(era: ModernEra, http: ModernHttp, homes: Homes | undefined) {
     this.#era = era;
     this.#http = http;
+    this.#homes = homes;
   }
 
   message(post: AgentPost, message: Message): void {
@@ -34,6 +39,19 @@ export class ModernPosts {
     refusePost(post, ErrorCode.invalidRequest, "This version has no batches; send one message at a time.");
   }
 
+  /** The other gateway that a request belongs at. */
+  #homeOf({ principal, scope, isPassed }: AgentPost, message: RequestMessage): string | undefined {
+    const homes = this.#homes;
+    if (homes === undefined || isPassed) return undefined;
+    const { method, params } = message;
+    const home =
+      this.#era.homeOf(message) ??
+      (homes.isOfSession(method, params, scope)
+        ? homeOf(undefined, `${principal.id}\n${scope ?? ""}`, homes)
+        : undefined);
+    return home === homes.self ? undefined : home;
+  }
+
   #request(post: AgentPost, message: RequestMessage): void {
     const { req, res, principal, scope, accepts } = post;
     const meta = checkRequest(message, req.headers);
@@ -42,6 +60,12 @@ export class ModernPosts {
     } else if (message.method === "subscriptions/listen" && !accepts.events) {
       const why = "Accept must allow text/event-stream.";
       refusePost(post, ErrorCode.invalidRequest, why, 406, idText(message));
-    } else this.#era.serve(new HttpOutlet(this.#http, principal.id, message, meta, res, accepts), principal, scope);
+    } else {
+      const serve = () =>
+        this.#era.serve(new HttpOutlet(this.#http, principal.id, message, meta, res, accepts), principal, scope);
+      const home = this.#homeOf(post, message);
+      if (this.#homes === undefined || home === undefined) serve();
+      else passOn(this.#homes, home, req, res, message.text, serve);
+    }
   }
 }

@@ -15,6 +15,8 @@ export interface RequestState {
   readonly digest: string;
   /** Milliseconds since 1970. */
   readonly expires: number;
+  /** The gateway that the call waits at, where there are several. */
+  readonly home?: string | undefined;
 }
 
 /** A modern server's own state, and whose call it was given for. What it is worth is the server's to say. */
@@ -29,15 +31,19 @@ const MARK = "toolway";
 
 export class RequestStates {
   readonly #sealer: Sealer;
+  readonly #home: string | undefined;
   #mark: string | undefined;
 
-  constructor(sealer: Sealer) {
+  /** `home`: this gateway, where there are several. */
+  constructor(sealer: Sealer, home?: string) {
     this.#sealer = sealer;
+    this.#home = home;
   }
 
   seal({ parked, principalId, digest, expires }: RequestState): string {
     this.#mark ??= this.#sealer.seal(PURPOSE, MARK);
-    return `${this.#mark}.${this.#sealer.seal(PURPOSE, { i: parked, p: principalId, d: digest, e: expires })}`;
+    const home = parked === undefined ? undefined : this.#home;
+    return `${this.#mark}.${this.#sealer.seal(PURPOSE, { i: parked, p: principalId, d: digest, e: expires, h: home })}`;
   }
 
   sealServers({ principalId, json }: ForwardedState): string {
@@ -51,11 +57,11 @@ export class RequestStates {
     if (dot < 0 || this.#sealer.unseal(PURPOSE, text.slice(0, dot)) !== MARK) return "foreign";
     const value = this.#sealer.unseal(PURPOSE, text.slice(dot + 1));
     if (!isObject(value)) return "broken";
-    const { i, p, d, e, s } = value;
+    const { i, p, d, e, s, h } = value;
     if (typeof p === "string" && typeof s === "string") return { principalId: p, json: s };
     if (typeof p !== "string" || typeof d !== "string" || typeof e !== "number") return "broken";
     if (i !== undefined && typeof i !== "string") return "broken";
-    return { parked: i, principalId: p, digest: d, expires: e };
+    return { parked: i, principalId: p, digest: d, expires: e, home: typeof h === "string" ? h : undefined };
   }
 }
 

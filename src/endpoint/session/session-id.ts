@@ -15,6 +15,8 @@ export interface SessionFacts {
   /** A random number of 128 bits that names the session inside the gateway. */
   readonly key: string;
   readonly createdAt: number;
+  /** The gateway that made it, where there are several. */
+  readonly home?: string | undefined;
 }
 
 const PURPOSE = "session";
@@ -46,6 +48,7 @@ export function sealSession(sealer: Sealer, facts: SessionFacts): string {
     s: facts.scope,
     k: facts.key,
     t: facts.createdAt,
+    h: facts.home,
   });
 }
 
@@ -53,11 +56,12 @@ export function unsealSession(sealer: Sealer, id: string): SessionFacts | undefi
   if (id.length > MAX_ID_LENGTH) return undefined;
   const value = sealer.unseal(PURPOSE, id);
   if (!isObject(value)) return undefined;
-  const { p, v, c, i, s, k, t } = value;
+  const { p, v, c, i, s, k, t, h } = value;
   if (typeof p !== "string" || typeof v !== "string" || !isLegacyVersion(v)) return undefined;
   if (typeof k !== "string" || typeof t !== "number" || !isObject(c) || !isObject(i)) return undefined;
   if (s !== undefined && typeof s !== "string") return undefined;
-  return { principalId: p, version: v, capabilities: c, clientInfo: i, scope: s, key: k, createdAt: t };
+  const home = typeof h === "string" ? h : undefined;
+  return { principalId: p, version: v, capabilities: c, clientInfo: i, scope: s, key: k, createdAt: t, home };
 }
 
 /** The capabilities as sent if they are small, else only what we decide by. */

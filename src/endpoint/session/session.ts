@@ -24,6 +24,8 @@ export abstract class LegacySession implements Caller {
   readonly profile: AgentProfile | undefined;
   readonly clientInfo: JsonObject;
   readonly scope: string | undefined;
+  /** The gateway that made it, where there are several. */
+  readonly madeAt: string | undefined;
   readonly takesAnyOutput?: true | undefined;
   /** Calls in flight, by the id that the agent chose. */
   readonly calls = new Table<RpcId, LegacyCall>();
@@ -40,6 +42,7 @@ export abstract class LegacySession implements Caller {
     this.profile = profileOf(facts.capabilities);
     this.clientInfo = facts.clientInfo;
     this.scope = facts.scope;
+    this.madeAt = facts.home;
     this.limits = limits;
     this.lastUsedMs = nowMs;
   }
@@ -84,8 +87,13 @@ export abstract class LegacySession implements Caller {
     this.#questions?.rejectAll(why);
   }
 
-  answered(response: ResponseMessage): void {
-    this.#questions?.answered(response);
+  /** False for an answer that nobody waits for here. */
+  answered(response: ResponseMessage): boolean {
+    return this.#questions?.answered(response) ?? false;
+  }
+
+  hasCall(id: unknown): boolean {
+    return (typeof id === "string" || typeof id === "number") && this.calls.get(id) !== undefined;
   }
 
   /** Why a request cannot be taken in, or undefined when it was. */

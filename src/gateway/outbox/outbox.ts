@@ -94,7 +94,8 @@ export class GatewayOutbox implements OutboxIntake {
         "calls are kept on this machine's disk from before it had an engine: start it once without, to deliver them",
       );
     }
-    if (this.#terms.size > 0 || isLeft) {
+    // On an engine every gateway takes its share of what all of them keep, whatever its own config says.
+    if (this.#terms.size > 0 || isLeft || state.engine !== undefined) {
       this.#opened().catch((error: unknown) => log.error("the outbox could not be opened: no call is kept", { error }));
     }
     if (this.#open === undefined) return;

@@ -1,0 +1,19 @@
+// The other gateways behind the same balancer, as an endpoint sees them: what belongs to a session or to a call that waits is
+// in the memory of one of them, its home, and is passed there.
+
+import type { Duplex } from "node:stream";
+
+export interface Homes {
+  /** This gateway. */
+  readonly self: string;
+  /** Those that are there, ourselves among them. */
+  gateways(): readonly string[];
+  /** A connection on which that gateway's endpoint speaks HTTP, as to an agent. Rejects where it is not there. */
+  connect(gateway: string): Promise<Duplex>;
+  /** Whether a request is for a server that has a process of its own for each session. */
+  isOfSession(
+    method: string,
+    params: Readonly<Record<string, unknown>> | undefined,
+    scope: string | undefined,
+  ): boolean;
+}

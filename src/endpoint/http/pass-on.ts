@@ -1,0 +1,88 @@
+// A request that belongs at another gateway goes there as it came, over a stream of the engine on which that gateway's
+// endpoint speaks HTTP, and its answer comes back byte for byte. What is passed on once is not passed on again.
+
+import { type IncomingMessage, request, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Homes } from "../../contracts/engine/homes.js";
+import { CLOSING } from "../../protocol/errors.js";
+import { refuse } from "./write-reply.js";
+
+/** They are of one connection, and each of the two has its own. */
+const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "date",
+  "expect",
+  "keep-alive",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+const LOST =
+  "The gateway that has this session or call was lost before it had answered: it is unknown what became of the request.";
+
+/** `nobody` is called where that gateway is not there, and nothing was sent. `text` is the body, where there is one. */
+export function passOn(
+  homes: Homes,
+  gateway: string,
+  req: IncomingMessage,
+  res: ServerResponse,
+  text: string | undefined,
+  nobody: () => void,
+): void {
+  homes.connect(gateway).then((stream) => {
+    if (res.destroyed) stream.destroy();
+    else exchange(stream, req, res, text);
+  }, nobody);
+}
+
+function exchange(stream: Duplex, req: IncomingMessage, res: ServerResponse, text: string | undefined): void {
+  const passed = asked(stream, req, text);
+  // Whoever asked has gone: so has what was asked for them.
+  res.on("close", () => stream.destroy());
+  passed.on("response", (answer) => {
+    const headers = ownHeaders(answer.rawHeaders);
+    const length = answer.headers["content-length"];
+    res.writeHead(answer.statusCode ?? 502, length === undefined ? headers : [...headers, "Content-Length", length]);
+    res.flushHeaders();
+    answer.pipe(res);
+    // An answer that is cut off is cut off here too, and not ended as if it were whole.
+    answer.on("error", () => res.destroy());
+  });
+  passed.on("error", () => {
+    if (res.headersSent) res.destroy();
+    else refuse(res, 502, CLOSING, LOST);
+  });
+}
+
+/** The same to another gateway whose answer nobody waits for. */
+export function tellToo(homes: Homes, gateway: string, req: IncomingMessage, text: string): void {
+  homes.connect(gateway).then(
+    (stream) => {
+      const passed = asked(stream, req, text);
+      passed.on("response", (answer) => answer.resume());
+      passed.on("error", () => stream.destroy());
+    },
+    () => {},
+  );
+}
+
+function asked(stream: Duplex, req: IncomingMessage, text: string | undefined) {
+  const body = text === undefined ? undefined : Buffer.from(text);
+  const headers = ownHeaders(req.rawHeaders);
+  if (body !== undefined) headers.push("Content-Length", String(body.length));
+  stream.on("error", () => {});
+  const passed = request({ createConnection: () => stream, method: req.method, path: req.url, headers });
+  passed.end(body);
+  return passed;
+}
+
+/** Names and values in turn, as they came. */
+function ownHeaders(raw: readonly string[]): string[] {
+  const headers: string[] = [];
+  for (let n = 0; n + 1 < raw.length; n += 2) {
+    const [name = "", value = ""] = [raw[n], raw[n + 1]];
+    if (!OF_THE_CONNECTION.has(name.toLowerCase())) headers.push(name, value);
+  }
+  return headers;
+}
