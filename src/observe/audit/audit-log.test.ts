@@ -1,6 +1,15 @@
 // The audit log on disk: its batches, its files, full disks, kills, and what is searched and checked of it.
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { open as openReal } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +19,7 @@ import { parseMessage, type RequestMessage } from "../../protocol/message.js";
 import { type CallRecord, emptyRecord } from "../call-record.js";
 import { AuditLog, type AuditLogOptions } from "./audit-log.js";
 import type { ChainHead } from "./chain.js";
-import { linesBackwards } from "./files.js";
+import { linesBackwards, linesOf } from "./files.js";
 import { searchAudit } from "./search.js";
 import { verifyAudit } from "./verify.js";
 import { AuditWriter, type AuditWriterOptions } from "./writer.js";
@@ -210,6 +219,39 @@ it("a line torn by a kill is told as that, and the log goes on after it [audit-t
   }
 });
 
+it("a line torn after the one whose head was kept, by a kill on a full disk, is no tail that was cut off [audit-tells]", async () => {
+  const one = await open();
+  one.audit.take(call());
+  await one.audit.close();
+  const path = join(dir, files().at(-1) as string);
+  appendFileSync(path, '{"seq":4,"prev":"torn by a ki');
+  const full = (async (...args: Parameters<typeof openReal>) => {
+    const file = await openReal(...args);
+    const write = file.write.bind(file) as (...args: unknown[]) => Promise<unknown>;
+    const fails = async (bytes: Buffer | string, at: number, length: number, position: number) => {
+      if (typeof bytes === "string") return write(bytes, at);
+      await write(bytes, at, Math.min(length, 40), position);
+      throw new Error("ENOSPC: no space left on device, write");
+    };
+    return Object.assign(file, { write: fails });
+  }) as typeof openReal;
+  // A start on a disk that is still full leaves nothing of its own.
+  await expect(open({}, { kept: one.kept, openFile: full })).rejects.toThrow("ENOSPC");
+  await (await open({}, { kept: one.kept })).audit.close();
+  expect(await verifyAudit(dir, [])).toMatchObject({
+    wrong: undefined,
+    notes: [expect.stringContaining("torn, by a kill")],
+  });
+});
+
+it("names that hold what other programs end lines by are in one line, and break no chain [audit-tells]", async () => {
+  const { audit } = await open();
+  for (const name of ["a\u2028b", "a\u2029b", "a\u0085b", "a\rb"])
+    audit.take(call({ tool: name, clientInfo: { name } }));
+  await audit.close();
+  expect(await verifyAudit(dir, [])).toMatchObject({ lines: 6, wrong: undefined, notes: [] });
+});
+
 it("a tail that was cut off while no gateway ran is told by the next one, in the log itself [audit-tells]", async () => {
   const one = await open();
   for (let i = 0; i < 5; i++) one.audit.take(call());
@@ -343,5 +385,8 @@ it("a file is read backwards as it is read forwards, wherever its lines end", as
     const back: string[] = [];
     for await (const { text } of linesBackwards(path)) back.push(text);
     expect(back.reverse()).toEqual(texts);
+    const forwards: string[] = [];
+    for await (const text of linesOf(path)) forwards.push(text);
+    expect(forwards).toEqual(sizes.length > 3 ? [...texts, "torn"] : texts);
   }
 });

@@ -55,7 +55,10 @@ export function readLine(text: string): ChainLine | undefined {
 
 /** Where a chain goes on after its last bytes. */
 export interface ChainEnd {
+  /** What the next line continues. */
   readonly head: ChainHead;
+  /** The last line that is whole: another one than the head where its end was torn. */
+  readonly whole: ChainHead;
   /** It was torn by a kill: its line ends here, and the next one says so. */
   readonly isTorn: boolean;
   /** What is to be written before anything else. */
@@ -67,13 +70,21 @@ export function resumption(tail: string): ChainEnd | undefined {
   const lines = tail.split("\n");
   const rest = lines.pop() ?? "";
   const whole = readLine(rest);
-  if (whole !== undefined) return { head: { seq: whole.seq, hash: lineHash(rest) }, isTorn: false, end: "\n" };
+  if (whole !== undefined) {
+    const head = { seq: whole.seq, hash: lineHash(rest) };
+    return { head, whole: head, isTorn: false, end: "\n" };
+  }
   for (let at = lines.length - 1; at >= 0; at--) {
     const line = readLine(lines[at] as string);
     if (line === undefined) continue;
     // What comes after it is torn, and is what the next line continues: it cannot be changed unseen either.
     const last = rest === "" ? (lines[lines.length - 1] as string) : rest;
-    return { head: { seq: line.seq, hash: lineHash(last) }, isTorn: last !== lines[at], end: rest === "" ? "" : "\n" };
+    return {
+      head: { seq: line.seq, hash: lineHash(last) },
+      whole: { seq: line.seq, hash: lineHash(lines[at] as string) },
+      isTorn: last !== lines[at],
+      end: rest === "" ? "" : "\n",
+    };
   }
   return undefined;
 }

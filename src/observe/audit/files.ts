@@ -4,7 +4,6 @@
 import { createReadStream } from "node:fs";
 import { type FileHandle, open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 
 /** Fifteen digits hold every safe number. */
 const NAME = /^audit-(\d{15})\.jsonl$/;
@@ -71,9 +70,24 @@ async function readWhole(file: FileHandle, into: Buffer, from: number): Promise<
   }
 }
 
-/** All lines of a file, in order. */
-export function linesOf(path: string): AsyncIterable<string> {
-  return createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY });
+/**
+ * All lines of a file, in order, the last one also where it has no end. They end by a line feed and by nothing else: Node's
+ * readline would also end them at U+2028, which a name may hold, and which is how every agent could break the chain.
+ */
+export async function* linesOf(path: string): AsyncIterableIterator<string> {
+  /** The beginning of a line whose end was not read yet. */
+  let parts: Buffer[] = [];
+  for await (const block of createReadStream(path, { highWaterMark: READ_BYTES }) as AsyncIterable<Buffer>) {
+    let from = 0;
+    for (let end = block.indexOf(0x0a); end >= 0; end = block.indexOf(0x0a, from)) {
+      const last = block.subarray(from, end);
+      yield parts.length === 0 ? last.toString("utf8") : Buffer.concat([...parts, last]).toString("utf8");
+      parts = [];
+      from = end + 1;
+    }
+    if (from < block.length) parts.push(block.subarray(from));
+  }
+  if (parts.length > 0) yield Buffer.concat(parts).toString("utf8");
 }
 
 /** The lines of a file before `end`, the last first, each with where it begins. What has no end of line yet is left out. */

@@ -54,12 +54,17 @@ export class AuditWriter {
     const writer = new AuditWriter(options, found?.head ?? NO_LINES);
     const last = files.at(-1);
     if (last !== undefined && found !== undefined) await writer.#goOn(last, found);
-    const due = await missingHead(files, options.kept, writer.#head);
+    const due = await missingHead(files, options.kept, found?.whole ?? NO_LINES);
     const { isTorn = false } = found ?? {};
     const at = new Date(options.wall()).toISOString();
-    await writer.append([
-      JSON.stringify({ time: at, kind: "resumed", torn: isTorn ? true : undefined, due, pid: process.pid }),
-    ]);
+    const resumed = { time: at, kind: "resumed", torn: isTorn ? true : undefined, due, pid: process.pid };
+    try {
+      await writer.append([JSON.stringify(resumed)]);
+    } catch (error) {
+      // What a full disk took of it is cut off: a second torn line is one that no line tells of.
+      await writer.close().catch(() => {});
+      throw error;
+    }
     return writer;
   }
 
@@ -186,8 +191,9 @@ async function endOf(files: readonly AuditFile[]): Promise<ChainEnd | undefined>
   if (found !== undefined) return found;
   if (before === undefined) {
     const torn = text.replace(/\n$/, "");
-    if (torn === "") return { head: NO_LINES, isTorn: false, end: "" };
-    return { head: { seq: 0, hash: lineHash(torn) }, isTorn: true, end: torn === text ? "\n" : "" };
+    if (torn === "") return { head: NO_LINES, whole: NO_LINES, isTorn: false, end: "" };
+    const head = { seq: 0, hash: lineHash(torn) };
+    return { head, whole: NO_LINES, isTorn: true, end: torn === text ? "\n" : "" };
   }
   // Not even its first line is whole: the chain goes on from the file before.
   const { text: earlier } = await tailOf(before.path, TAIL_BYTES);
@@ -198,11 +204,11 @@ async function endOf(files: readonly AuditFile[]): Promise<ChainEnd | undefined>
 async function missingHead(
   files: readonly AuditFile[],
   kept: ChainHead | undefined,
-  head: ChainHead,
+  whole: ChainHead,
 ): Promise<ChainHead | undefined> {
   if (kept === undefined || kept.seq === 0) return undefined;
-  if (kept.seq > head.seq) return kept;
-  if (kept.seq === head.seq) return kept.hash === head.hash ? undefined : kept;
+  if (kept.seq > whole.seq) return kept;
+  if (kept.seq === whole.seq) return kept.hash === whole.hash ? undefined : kept;
   // A kill came between writing lines and keeping the head of them: the next line after the kept one says which it was.
   for (const { path } of [...files].reverse()) {
     const { text } = await tailOf(path, TAIL_BYTES);
