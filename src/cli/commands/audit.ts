@@ -61,7 +61,7 @@ export const auditVerify = defineCommand({
   options: {
     anchor: {
       value: "SEQ:HASH",
-      description: "A line that was there, from a log that is kept elsewhere (`audit anchor` in it). May be repeated.",
+      description: "A line that was there, from a log that is kept elsewhere (`audit anchor` in it).",
       repeat: true,
     },
     ...pathOption,

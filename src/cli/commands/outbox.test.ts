@@ -45,6 +45,12 @@ describe("outbox list", () => {
     expect(JSON.parse(json.out)).toEqual({ writes: [WRITE] });
   });
 
+  it("says that nothing is kept, and speaks of what fits only where something was asked for", async () => {
+    fakeGateway({ "/outbox?limit=50": { writes: [] }, "/outbox?limit=50&server=tracker": { writes: [] } });
+    expect((await run(["outbox"])).err).toBe("No call is kept.\n");
+    expect((await run(["outbox", "--server", "tracker"])).err).toBe("No call is kept that fits.\n");
+  });
+
   it("shows those of a server, a principal and a state, and the lanes", async () => {
     const lane = { server: "tracker", lane: "ann", depth: 4, oldestMs: minutesAgo(2), heldFor: "by the operator" };
     fakeGateway({

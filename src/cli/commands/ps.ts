@@ -1,7 +1,7 @@
 // `toolway ps`: the gateways of this user that run.
 
-import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
 import { runningGateway } from "../gateway/port.js";
+import { addressOf } from "../gateway/which.js";
 import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
 import { hinted, print, printJson, shortPath, shown } from "../line/io.js";
@@ -41,12 +41,14 @@ export const ps = defineCommand({
       return Exit.ok;
     }
     const style = styleOf(io);
-    const rows = gateways.map(({ pid, config, builtIn, endpoint, startedAt, stateDir }) => [
-      style.bold(String(pid)),
-      config === undefined ? `(${builtIn ?? "built-in demo"})` : shown(shortPath(io, config), io.isTTY),
-      endpoint === undefined ? "(stdio)" : builtIn === "broker" ? brokerUrlOf(endpoint) : endpoint,
-      longDuration(Math.max(0, Date.now() - Date.parse(startedAt))),
-      shown(shortPath(io, stateDir), io.isTTY),
+    const rows = gateways.map((gateway) => [
+      style.bold(String(gateway.pid)),
+      gateway.config === undefined
+        ? `(${gateway.builtIn ?? "built-in demo"})`
+        : shown(shortPath(io, gateway.config), io.isTTY),
+      addressOf(gateway) ?? "(stdio)",
+      longDuration(Math.max(0, Date.now() - Date.parse(gateway.startedAt))),
+      shown(shortPath(io, gateway.stateDir), io.isTTY),
     ]);
     print(io, table([heading(style, ["PID", "CONFIG", "ENDPOINT", "UP", "STATE"]), ...rows]));
     return Exit.ok;

@@ -75,6 +75,18 @@ describe("a verb away from the folder of a config", () => {
     },
   );
 
+  it("names a broker by the address that its peers dial [right-gateway]", async () => {
+    const broker: RunningGateway = {
+      ...gateway(undefined, "/state/broker"),
+      builtIn: "broker",
+      endpoint: "http://127.0.0.1:7440/mcp",
+    };
+    fakeGateway({}, { list: async () => [broker, demo] });
+    const named = "(a broker, process 4711, ws://127.0.0.1:7440)";
+    expect((await run(["status"])).err).toContain(`--state /state/broker  ${named}`);
+    expect((await run(["ps"])).out).toMatch(/4711 +\(broker\) +ws:\/\/127\.0\.0\.1:7440 /);
+  });
+
   it("gives out no token of the demo that does not run [right-gateway]", async () => {
     fakeGateway({}, { defaultToken: async () => "tw_of_the_demo" }, false);
     const { code, out, err } = await run(["token", "show"]);

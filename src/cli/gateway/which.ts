@@ -2,6 +2,7 @@
 // several could be meant: its tokens, and what a verb does to it, are its owner's.
 
 import type { RunningGateway } from "../../control/registry.js";
+import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
 import { UserError } from "../line/errors.js";
 import { type Io, shellPath } from "../line/io.js";
 import { type GatewaySource, runningGateway } from "./port.js";
@@ -79,12 +80,17 @@ export async function gatewayFor(
 function howToName(gateways: readonly RunningGateway[], running: readonly RunningGateway[], io: Io): string {
   return gateways
     .map((gateway) => {
-      const { config, builtIn, stateDir, endpoint, pid } = gateway;
+      const { config, builtIn, stateDir, pid } = gateway;
       const isOnly = running.filter((other) => other.config === config).length === 1;
       const option =
         config !== undefined && isOnly ? `--config ${shellPath(io, config)}` : `--state ${shellPath(io, stateDir)}`;
       const demo = config === undefined ? `${builtIn === undefined ? "the built-in demo" : `a ${builtIn}`}, ` : "";
-      return `    ${option}  (${demo}process ${pid}, ${endpoint ?? "over stdio"})`;
+      return `    ${option}  (${demo}process ${pid}, ${addressOf(gateway) ?? "over stdio"})`;
     })
     .join("\n");
+}
+
+/** Where one is reached, as its peers write it; undefined where that is a client's stdin and stdout. */
+export function addressOf({ endpoint, builtIn }: RunningGateway): string | undefined {
+  return endpoint !== undefined && builtIn === "broker" ? brokerUrlOf(endpoint) : endpoint;
 }

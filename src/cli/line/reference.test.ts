@@ -25,6 +25,15 @@ describe("every command", () => {
     expect(without).toEqual(["run", "stdio", "token header", "completion"]);
   });
 
+  it("leaves it to the help to say which options may be repeated, so that it is said once", () => {
+    const twice = shown.flatMap(({ metadata, options }) =>
+      Object.values(options)
+        .filter(({ description }) => description.includes("May be repeated"))
+        .map(({ flag }) => `${metadata.name} ${flag}`),
+    );
+    expect(twice).toEqual([]);
+  });
+
   it("spells its flags in kebab case", () => {
     const serve = commands.find(({ metadata }) => metadata.name === "serve");
     expect(serve?.options["tlsCert"]?.flag).toBe("--tls-cert");

@@ -63,10 +63,14 @@ export async function list(input: ListInput, io: Io): Promise<ExitCode> {
   }
   const { writes } = (await client.get(`/outbox?${query}`, io.signal)) as { writes: readonly ListedWrite[] };
   if (input.json) printJson(io, { writes });
-  else if (writes.length === 0) note(io, "No call is kept that fits.");
+  else if (writes.length === 0) note(io, isNarrowed(input) ? "No call is kept that fits." : "No call is kept.");
   else print(io, writeTable(writes, io, Date.now()));
   if (!input.json && writes.length === limit) note(io, `There may be more: --limit ${Math.min(MAX_LIMIT, limit * 2)}.`);
   return Exit.ok;
+}
+
+function isNarrowed({ server, principal, only }: ListInput): boolean {
+  return server !== undefined || principal !== undefined || only !== undefined;
 }
 
 export async function show(input: WriteInput, io: Io): Promise<ExitCode> {

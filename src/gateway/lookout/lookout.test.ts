@@ -10,6 +10,7 @@ import { Access } from "../../pipeline/access.js";
 import { ProgramGuard } from "../../policy/guard.js";
 import { compilePolicy } from "../../policy/policy.js";
 import { auditFull, Lookout } from "./lookout.js";
+import { lookRoutes } from "./routes.js";
 
 it("nothing is called while the audit log is full and calls are to be refused, whoever asks, and then it goes on [audit-tells]", () => {
   const pins = { quarantine: () => undefined, isQuarantined: () => false } as never;
@@ -61,4 +62,19 @@ it("an act is a line with its target and what came of it, without the rest of it
     ["page", "POST /tokens", { id: "ann", role: "dev" }, "ok"],
     ["page", "DELETE /tokens/:id", { id: "bob" }, "not-found"],
   ]);
+});
+
+it("who asks for an audit log that is not kept is told how to have one [audit-tells]", async () => {
+  const records = { audit: undefined, history: { isChanged: false } } as unknown as CallRecords;
+  const lookout = new Lookout({
+    records,
+    observer: {} as CallObserver,
+    stateDir: undefined,
+    auditDir: undefined,
+    log: createLog({ write: () => {} }),
+  });
+  const request = { params: {}, query: new URLSearchParams(), body: undefined, signal: new AbortController().signal };
+  await expect(lookRoutes(lookout)["GET /audit/head"]?.(request)).rejects.toThrow(
+    'Write "audit": {} into it, and start the gateway again.',
+  );
 });

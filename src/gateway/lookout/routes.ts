@@ -44,5 +44,8 @@ export function lookRoutes(lookout: Lookout): ControlRoutes {
 function demandAudit(lookout: Lookout): AuditHeadAnswer {
   const status = lookout.auditStatus();
   if (status !== undefined) return status;
-  throw new ControlError("denied", 'This gateway keeps no audit log: its config has no "audit".');
+  throw new ControlError(
+    "denied",
+    'This gateway keeps no audit log: its config has no "audit". Write "audit": {} into it, and start the gateway again.',
+  );
 }
