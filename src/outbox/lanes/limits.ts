@@ -6,13 +6,13 @@ import { KIB, MIB } from "../../runtime/sizes.js";
 const SECOND_MS = 1_000;
 const DAY_MS = 24 * 60 * 60 * SECOND_MS;
 
-/** One principal holds at most this part of what may wait, so that one busy agent does not take the room of all others. */
 /**
  * A machine behind a mailbox keeps in its journal what it was sent for so long, and a write that may have happened is
  * repeated no longer. Its journal has room for 400,000 calls: a hundred writes a second for an hour.
  */
 export const MESSAGE_LIFE_MS = 3_600_000;
 
+/** One principal holds at most this part of what may wait, so that one busy agent does not take the room of all others. */
 export const SHARE_OF_PRINCIPAL = 0.5;
 /** And one server this: one that is away for long leaves room for the others. */
 export const SHARE_OF_SERVER = 0.75;

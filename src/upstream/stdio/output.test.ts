@@ -1,7 +1,7 @@
 // The pair that a child writes its output to: made by real sockets, and given to a real process.
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
@@ -40,6 +40,18 @@ it.skipIf(process.platform === "win32")(
     expect(text).toBe([0, 1, 2, 3, 4].map((n) => `line ${n}\n`).join(""));
     expect(memory.size).toBe(1);
     await until(() => child.exitCode === 0);
+  },
+);
+
+it.skipIf(process.platform === "win32")(
+  "A path that is too long for a socket is not cut off: no pair is made, and nothing is left behind [bounded]",
+  async () => {
+    const long = join(folder, "x".repeat(94 - folder.length));
+    mkdirSync(long);
+    vi.stubEnv("TMPDIR", long);
+    expect(await openOutputPair(() => false)).toBeUndefined();
+    expect(readdirSync(long)).toEqual([]);
+    rmSync(long, { recursive: true });
   },
 );
 

@@ -11,6 +11,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { blockReadingBy } from "../../runtime/memory/read-blocks.js";
 
+/**
+ * The longest path of a socket that every system takes. Node 20 and 22 cut a longer one off without a word: the listener would
+ * be beside our folder, where others may reach it, and would stay there.
+ */
+const MAX_PATH_BYTES = 103;
+
 /** A pair is made in under a millisecond; where it is not made in this time, the child gets a pipe of Node's. */
 const PAIR_MS = 1_000;
 
@@ -31,7 +37,8 @@ export async function openOutputPair(read: (bytes: Buffer) => boolean): Promise<
   try {
     // It is made for this user alone (0700).
     folder = await mkdtemp(join(tmpdir(), "toolway-"));
-    return await pairAt(join(folder, "s"), read);
+    const path = join(folder, "s");
+    return Buffer.byteLength(path) > MAX_PATH_BYTES ? undefined : await pairAt(path, read);
   } catch {
     return undefined;
   } finally {
