@@ -30,10 +30,12 @@ export interface Known {
   readonly outbox: GatewayStatus["outbox"];
   readonly mailboxes: GatewayStatus["mailboxes"];
   readonly shares: GatewayStatus["shares"];
+  readonly audit: GatewayStatus["audit"];
 }
 
-export function needsOf({ servers, config, outbox, mailboxes, shares }: Known): Need[] {
+export function needsOf({ servers, config, outbox, mailboxes, shares, audit }: Known): Need[] {
   return [
+    ...(audit?.problem === undefined ? [] : [auditNeed(audit.path, audit.problem, audit.refusing)]),
     ...servers.flatMap(needsOfServer),
     ...(config?.error === undefined ? [] : [editNeed(config.error)]),
     ...(config?.unusedPatterns ?? []).map(patternNeed),
@@ -93,6 +95,21 @@ function needsOfServer(server: ServerStatus): Need[] {
     });
   }
   return needs;
+}
+
+/** First of all: it may stop every call while all servers are fine. */
+function auditNeed(path: string, problem: string, refusing: boolean): Need {
+  const what = refusing ? "Every call is refused" : "The audit log cannot be written";
+  const then = refusing
+    ? "Calls are refused until the audit log can be written."
+    : "Lines that find no room to wait are lost.";
+  return {
+    key: "audit",
+    what,
+    why: `${sentence(problem)} ${then} Make room there.`,
+    line: `df -h ${shellWord(path)}`,
+    href: "/config",
+  };
 }
 
 function editNeed(error: string): Need {

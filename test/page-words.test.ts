@@ -15,6 +15,7 @@ const NOTHING: Known = {
   outbox: undefined,
   mailboxes: undefined,
   shares: [],
+  audit: undefined,
 };
 
 function linesFor(name: string): string[] {
@@ -53,6 +54,19 @@ describe("a line to copy", () => {
     for (const name of ["a\nid\n", "a\u202eb", "a`id`", "a\u{e0101}"]) {
       for (const line of linesFor(name)) expect(line).toContain("<name>");
     }
+  });
+});
+
+describe("what needs a person", () => {
+  it("begins with an audit log that cannot be written, and says where calls are refused for it [status-true]", () => {
+    const audit = { path: "/var/lib/a b", seq: 9, hash: "", written: 9, lost: 0, problem: "ENOSPC: no space left" };
+    const servers = [{ name: "a", state: "ejected", circuit: "open", quarantined: 0 } as unknown as ServerStatus];
+    const [first, second] = needsOf({ ...NOTHING, servers, audit: { ...audit, refusing: true } });
+    expect(first).toMatchObject({ what: "Every call is refused", line: "df -h '/var/lib/a b'" });
+    expect(first?.why).toContain("ENOSPC: no space left. Calls are refused until the audit log can be written.");
+    expect(second?.what).toBe("a was given up");
+    expect(needsOf({ ...NOTHING, audit: { ...audit, refusing: false } })[0]?.why).toContain("are lost");
+    expect(needsOf({ ...NOTHING, audit: { ...audit, problem: undefined, refusing: false } })).toEqual([]);
   });
 });
 

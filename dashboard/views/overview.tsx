@@ -17,6 +17,7 @@ export const needs = computed(() =>
     outbox: outbox.value,
     mailboxes: mailboxes.value,
     shares: shares.value ?? [],
+    audit: gateway.value?.audit,
   }),
 );
 

@@ -176,6 +176,19 @@ it("agents of the modern era are told apart from sessions, and memory is not rou
   expect(statusText(small, true, io(false), 0)).toMatch(/^memory +900 B of 200 KiB held$/m);
 });
 
+it("an audit log is one line: where it is, what was lost, and that calls are refused while it cannot be written [status-true]", () => {
+  const audit = { path: "/a", seq: 9, hash: "", written: 9, lost: 0, problem: undefined, refusing: false };
+  const text = (more: object) => statusText({ ...status(), audit: { ...audit, ...more } }, true, io(false), 0);
+  expect(statusText(status(), true, io(false), 0)).not.toMatch(/^audit/m);
+  expect(text({})).toMatch(/^audit +9 lines in \/a$/m);
+  expect(text({ lost: 3 })).toMatch(/^audit +9 lines in \/a; 3 lines lost since the start$/m);
+  const full = "ENOSPC: no space left on device, write";
+  expect(text({ problem: full, refusing: true })).toMatch(
+    /^audit +cannot be written: ENOSPC: .*, write\. Calls are refused until it can\. Make room in \/a$/m,
+  );
+  expect(text({ problem: full })).toMatch(/Lines that find no room are lost\./);
+});
+
 it("mailboxes are one line: what is in use, what waits, what failed, who is connected [status-true]", () => {
   const mailboxes = {
     inUse: 2,

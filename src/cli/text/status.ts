@@ -1,5 +1,6 @@
 // A gateway's status as a person reads it: the state of things in a table, and below it only what needs attention.
 
+import type { AuditHeadAnswer } from "../../contracts/control/audit.js";
 import type { ExecutorStatus } from "../../contracts/executors.js";
 import type { CredentialStatus, EngineSeen, GatewayStatus, ServerState, ServerStatus } from "../../contracts/status.js";
 import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
@@ -38,6 +39,7 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
   if (status.engine !== undefined) facts.push(["engine", engineLine(status.engine, style, nowMs)]);
   if (status.mailboxes !== undefined) facts.push(["mailboxes", mailboxesLine(status.mailboxes, nowMs)]);
   if (status.outbox !== undefined) facts.push(["outbox", outboxLine(status.outbox, nowMs)]);
+  if (status.audit !== undefined) facts.push(["audit", auditLine(status.audit, style, io)]);
   for (const { mailbox, broker, state, why } of status.shares) {
     const told =
       state === "connected" ? style.green(state) : state === "refused" ? style.red(state) : style.yellow(state);
@@ -64,6 +66,15 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
   const remarks = remarksOf(status, running, style);
   if (remarks.length > 0) parts.push(hinted(io, remarks.join("\n")));
   return parts.join("\n\n");
+}
+
+/** A log that cannot be written may be why every call is refused, while all servers are fine. */
+function auditLine({ path, seq, lost, problem, refusing }: AuditHeadAnswer, style: Style, io: Io): string {
+  const where = shortPath(io, path);
+  const gone = lost === 0 ? "" : `; ${style.yellow(`${count(lost, "line")} lost`)} since the start`;
+  if (problem === undefined) return `${count(seq, "line")} in ${where}${gone}`;
+  const then = refusing ? "Calls are refused until it can." : "Lines that find no room are lost.";
+  return `${style.red("cannot be written")}: ${sentence(problem)} ${then} Make room in ${where}${gone}`;
 }
 
 function engineLine(

@@ -45,4 +45,6 @@ export interface AuditHeadAnswer {
   readonly lost: number;
   /** Why nothing can be written now. */
   readonly problem: string | undefined;
+  /** Whether calls are refused until something can be. */
+  readonly refusing: boolean;
 }

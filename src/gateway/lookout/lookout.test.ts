@@ -57,9 +57,12 @@ it("an act is a line with its target and what came of it, without the rest of it
   await routes["GET /status"]?.(request({}));
   const body = { id: "ann", role: "dev", secret: "hunter2", names: ["x"] };
   expect(await routes["POST /tokens"]?.(request({ body }))).toEqual({ token: "tw_secret" });
+  // What a token of the operator's door opens is the most that an act can give away.
+  await routes["POST /tokens"]?.(request({ body: { id: "root", admin: "operator" } }));
   await expect(routes["DELETE /tokens/:id"]?.(request({ params: { id: "bob" } }))).rejects.toThrow("no");
   expect(lines).toEqual([
     ["page", "POST /tokens", { id: "ann", role: "dev" }, "ok"],
+    ["page", "POST /tokens", { id: "root", admin: "operator" }, "ok"],
     ["page", "DELETE /tokens/:id", { id: "bob" }, "not-found"],
   ]);
 });

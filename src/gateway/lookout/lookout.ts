@@ -46,7 +46,7 @@ export class Lookout {
     const { auditDir } = this;
     const { audit } = this.records;
     if (audit === undefined || auditDir === undefined) return undefined;
-    return { path: auditDir, ...audit.head, ...audit.counts, problem: audit.problem };
+    return { path: auditDir, ...audit.head, ...audit.counts, problem: audit.problem, refusing: audit.isRefusing };
   }
 
   /** The same routes, with a line of the audit log for each act. What only looks is none. */
@@ -82,7 +82,10 @@ export class Lookout {
 }
 
 /** Members of a body that name what is acted on. All others may hold what is nobody's business. */
-const NAMING = ["server", "tool", "id", "mailbox", "principal", "role", "lane", "as", "hash", "from", "level", "view"];
+const NAMING = [
+  ...["server", "tool", "id", "mailbox", "principal", "role", "admin"],
+  ...["lane", "as", "hash", "from", "level", "view"],
+];
 
 function targetOf({ params, body }: ControlRequest): Record<string, string> {
   const target: Record<string, string> = { ...params };
