@@ -6,7 +6,7 @@ import type { OwnToolName } from "../contracts/names.js";
 import type { KeyPlace, LaneTerms } from "../contracts/outbox.js";
 import { canonicalizeText, hashText } from "../protocol/canonical.js";
 import { Fault } from "../protocol/errors.js";
-import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import { isObject } from "../protocol/jsonrpc.js";
 import { locate, placeOfProgressToken, type RequestMessage, type Scans, toMessage } from "../protocol/message.js";
 import { Meta } from "../protocol/modern.js";
 import { type Edit, type Member, scanMembers, splice } from "../protocol/scan.js";
@@ -73,11 +73,17 @@ export function keyedCall(
   return { key, keyHash, sentKey, argumentsHash, isMinted: own === undefined, message: keyed };
 }
 
-/** A key is a text that says something; what is none is not taken for one. */
+/**
+ * A key is a text that says something. Nothing (null, an empty text) is no key; but what else stands in its place is the agent's
+ * own word, and another key in its stead would make two writes of a repeat.
+ */
 function keyAt(value: unknown, path: readonly string[]): string | undefined {
   let at: unknown = value;
   for (const name of path) at = isObject(at) ? at[name] : undefined;
-  if (typeof at !== "string" || at === "") return undefined;
+  if (at === undefined || at === null || at === "") return undefined;
+  if (typeof at !== "string") {
+    throw new Fault("invalid", `The idempotency key "${path.join(".")}" is a text, in quotes. Not sent.`);
+  }
   if (at.length > MAX_KEY_CHARACTERS) {
     throw new Fault("invalid", `An idempotency key has at most ${MAX_KEY_CHARACTERS} characters. Not sent.`);
   }
@@ -96,14 +102,28 @@ function argumentsText(message: RequestMessage, place: PlaceInCall | undefined, 
   return canonicalizeText(text);
 }
 
-/** JSON text of an object without the member at `path`, which is there. */
+/**
+ * JSON text of an object without the member at `path`, which is there. All else stays as it is written: a number may say more
+ * than a double holds, and two calls that differ in one are two.
+ */
 function without(text: string, path: readonly string[]): string {
-  const value = JSON.parse(text) as JsonObject;
-  let at = value;
-  for (const name of path.slice(0, -1)) at = at[name] as JsonObject;
-  // Numbers that a double cannot hold are compared by what it holds: a repeat is written as the first was.
-  delete at[path.at(-1) ?? ""];
-  return JSON.stringify(value);
+  let open = 0;
+  for (const [depth, name] of path.entries()) {
+    const members = scanMembers(text, open);
+    const index = members.findIndex(({ key }) => key === name);
+    const member = members[index];
+    if (member === undefined) return text;
+    if (depth < path.length - 1) {
+      open = member.start;
+      continue;
+    }
+    // With the comma before it, or, of the first, with the one behind it.
+    const from = members[index - 1]?.end ?? open + 1;
+    const isFirstOfSeveral = index === 0 && members.length > 1;
+    const to = isFirstOfSeveral ? text.indexOf(",", member.end) + 1 : member.end;
+    return text.slice(0, from) + text.slice(to);
+  }
+  return text;
 }
 
 /** Puts a member at `path` below `root`, and the objects on the way to it that are not there. */

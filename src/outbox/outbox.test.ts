@@ -83,8 +83,8 @@ describe("a key", () => {
     expect(world.records).toEqual([]);
   });
 
-  it("is minted where the agent's is no text or empty", async () => {
-    world.call({ request_id: 5 });
+  it("is minted where the agent gave none, or an empty one", async () => {
+    world.call({ request_id: null });
     world.call({ request_id: "" }, { principal: "bert" });
     await world.rest();
     for (const at of [0, 1]) expect(world.args(at)["request_id"]).toMatch(/^[\w-]{43}$/);

@@ -1,0 +1,45 @@
+// What the key of a write counts for, by the text of its call.
+
+import { expect, it } from "vitest";
+import type { OwnToolName } from "../contracts/names.js";
+import type { KeyPlace } from "../contracts/outbox.js";
+import { parseMessage, type RequestMessage } from "../protocol/message.js";
+import { keyedCall } from "./key.js";
+
+const TO = { server: "tracker", tool: "create" as OwnToolName, principal: "anna" };
+
+function keyed(args: string, path = ["request_id"]) {
+  const text = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":${args}}}`;
+  const place: KeyPlace = { in: "argument", path };
+  return keyedCall(parseMessage(text) as RequestMessage, TO, place);
+}
+
+it("two calls under one key that differ in an integer above 2^53 are two [no-double-effect]", () => {
+  const hashOf = (n: string) => keyed(`{"request_id":"mine","n":${n}}`).argumentsHash;
+  expect(hashOf("9007199254740993")).not.toBe(hashOf("9007199254740992"));
+  expect(hashOf("9007199254740993")).toBe(hashOf("9007199254740993"));
+});
+
+it("arguments count without their key, wherever it stands among them and however they are written", () => {
+  const plain = keyed('{"a":[1],"b":"x"}').argumentsHash;
+  for (const args of [
+    '{"request_id":"mine","a":[1],"b":"x"}',
+    '{ "request_id" : "mi,ne" , "a":[1], "b":"x" }',
+    '{"a":[1.0],"request_id":"mine","b":"x"}',
+    '{"b":"\\u0078","a":[1] , "request\\u005fid" : "mine" }',
+  ]) {
+    expect(keyed(args).argumentsHash).toBe(plain);
+  }
+  const nested = (args: string) => keyed(args, ["meta", "key"]).argumentsHash;
+  expect(nested('{"a":1,"meta":{"key":"mine"}}')).toBe(nested('{"meta":{ "key":"other" },"a":1}'));
+  expect(nested('{"a":1,"meta":{"key":"mine","z":2}}')).not.toBe(nested('{"a":1,"meta":{"key":"mine"}}'));
+});
+
+it("a key that is no text is refused, and not exchanged for another: a repeat would be a second write [no-double-effect]", () => {
+  for (const value of ["5", "9007199254740993", "true", "{}", "[]"]) {
+    expect(() => keyed(`{"request_id":${value}}`)).toThrow(
+      'The idempotency key "request_id" is a text, in quotes. Not sent.',
+    );
+  }
+  expect(keyed('{"request_id":null}').isMinted).toBe(true);
+});
