@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Agent, connect, ERAS, type Era } from "../e2e/eras.js";
-import { type EngineGateway, startOnEngine } from "../fixtures/engine-gateways.js";
+import { begin, type EngineGateway, post, startOnEngine } from "../fixtures/engine-gateways.js";
 import { entry } from "../fixtures/gateways.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
 import { until } from "../fixtures/wait.js";
@@ -95,5 +95,24 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     for (let n = 0; n < 6; n++) counts.push(JSON.parse(await agent.text("count")) as { count: number; pid: number });
     expect(counts.map(({ count }) => count)).toEqual([1, 2, 3, 4, 5, 6]);
     expect(new Set(counts.map(({ pid }) => pid)).size).toBe(1);
+  });
+
+  it("a request with whatever headers, and an answer that is large, are passed on and end no gateway [session-split]", async () => {
+    const [first, second] = gateways as [EngineGateway, EngineGateway];
+    const { token } = first.gateway;
+    const session = await begin(first, token ?? "");
+    const call = (name: string, args: object) => ({
+      id: name,
+      method: "tools/call",
+      params: { name, arguments: args },
+    });
+    await until("the tools at the second gateway", async () =>
+      (await post(second, token ?? "", { id: 1, method: "tools/list" }, session)).text.includes("fill"),
+    );
+    const odd = { ...session, trailer: "x-sum", te: "trailers", "x-unknown": "kept" };
+    const counted = await post(second, token ?? "", call("count", {}), odd);
+    expect([counted.status, counted.text]).toEqual([200, expect.stringContaining("count")]);
+    const large = await post(second, token ?? "", call("fill", { characters: 2_000_000 }), session);
+    expect([large.status, large.text.length > 2_000_000]).toEqual([200, true]);
   });
 });

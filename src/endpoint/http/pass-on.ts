@@ -5,21 +5,28 @@ import { type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Homes } from "../../contracts/engine/homes.js";
 import { CLOSING } from "../../protocol/errors.js";
+import { ErrorCode } from "../../protocol/jsonrpc.js";
+import { ENDPOINT_LIMITS } from "../session/limits.js";
 import { refuse } from "./write-reply.js";
 
-/** They are of one connection, and each of the two has its own. */
+/** They are of one connection, and each of the two has its own. Node throws at a trailer where the length is told. */
 const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
   "date",
   "expect",
   "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
   "transfer-encoding",
   "upgrade",
 ]);
 
 const LOST =
   "The gateway that has this session or call was lost before it had answered: it is unknown what became of the request.";
+
+const FAILED = "The request could not be passed to the gateway that has this session or call. Send it anew.";
 
 /** `nobody` is called where that gateway is not there, and nothing was sent. `text` is the body, where there is one. */
 export function passOn(
@@ -30,10 +37,21 @@ export function passOn(
   text: string | undefined,
   nobody: () => void,
 ): void {
-  homes.connect(gateway).then((stream) => {
-    if (res.destroyed) stream.destroy();
-    else exchange(stream, req, res, text);
-  }, nobody);
+  homes
+    .connect(gateway)
+    .then(
+      (stream) => {
+        if (res.destroyed) stream.destroy();
+        else exchange(stream, req, res, text);
+      },
+      // Whoever has gone meanwhile is served by nobody: nothing would tell that call that it is to end.
+      () => res.destroyed || nobody(),
+    )
+    // What is thrown here is caught by nobody else, and would end the process.
+    .catch(() => {
+      if (res.headersSent) res.destroy();
+      else refuse(res, 500, ErrorCode.internal, FAILED);
+    });
 }
 
 function exchange(stream: Duplex, req: IncomingMessage, res: ServerResponse, text: string | undefined): void {
@@ -45,6 +63,10 @@ function exchange(stream: Duplex, req: IncomingMessage, res: ServerResponse, tex
     const length = answer.headers["content-length"];
     res.writeHead(answer.statusCode ?? 502, length === undefined ? headers : [...headers, "Content-Length", length]);
     res.flushHeaders();
+    // While more is to come, the gateway that writes it sees whether it is read.
+    answer.on("end", () => {
+      if (res.writableLength > 0) res.setTimeout(ENDPOINT_LIMITS.stallMs);
+    });
     answer.pipe(res);
     // An answer that is cut off is cut off here too, and not ended as if it were whole.
     answer.on("error", () => res.destroy());
@@ -57,14 +79,14 @@ function exchange(stream: Duplex, req: IncomingMessage, res: ServerResponse, tex
 
 /** The same to another gateway whose answer nobody waits for. */
 export function tellToo(homes: Homes, gateway: string, req: IncomingMessage, text: string): void {
-  homes.connect(gateway).then(
-    (stream) => {
+  homes
+    .connect(gateway)
+    .then((stream) => {
       const passed = asked(stream, req, text);
       passed.on("response", (answer) => answer.resume());
       passed.on("error", () => stream.destroy());
-    },
-    () => {},
-  );
+    })
+    .catch(() => {});
 }
 
 function asked(stream: Duplex, req: IncomingMessage, text: string | undefined) {
@@ -72,9 +94,14 @@ function asked(stream: Duplex, req: IncomingMessage, text: string | undefined) {
   const headers = ownHeaders(req.rawHeaders);
   if (body !== undefined) headers.push("Content-Length", String(body.length));
   stream.on("error", () => {});
-  const passed = request({ createConnection: () => stream, method: req.method, path: req.url, headers });
-  passed.end(body);
-  return passed;
+  try {
+    const passed = request({ createConnection: () => stream, method: req.method, path: req.url, headers });
+    passed.end(body);
+    return passed;
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  }
 }
 
 /** Names and values in turn, as they came. */

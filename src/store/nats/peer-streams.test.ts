@@ -1,6 +1,8 @@
+import { createServer } from "node:http";
 import type { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { randomOf } from "../../../test/fixtures/store/virtual-stream.js";
+import { until } from "../../../test/fixtures/wait.js";
 import { PeerStreams, type StreamHead } from "./peer-streams.js";
 
 /** Two gateways, and what is on its way between them: in order, and lost where the test says so. */
@@ -83,6 +85,23 @@ describe("a stream between gateways", () => {
     expect(stream.writableLength).toBeGreaterThan(0);
     taken?.resume();
     while (stream.writableLength > 0) await turn();
+  });
+
+  it("is a connection of Node's HTTP, which ends it when its reader stands still [bounded]", async () => {
+    const net = new Network(["a", "b"]);
+    let isCut = false;
+    const server = createServer((_req, res) => {
+      res.on("close", () => {
+        isCut = !res.writableFinished;
+      });
+      res.end(Buffer.alloc(500_000));
+      res.setTimeout(20);
+    });
+    net.of("b").accept("agents", (stream) => server.emit("connection", stream));
+    const stream = await net.of("a").connect("b", "agents");
+    stream.on("error", () => {});
+    stream.write("GET / HTTP/1.1\r\nhost: b\r\n\r\n");
+    await until("the cut", () => isCut && stream.destroyed);
   });
 
   it("is refused where nobody takes it, and ends with its gateway", async () => {

@@ -169,6 +169,7 @@ class PeerStream extends Duplex {
   /** We have sent all of ours; and all of theirs has come, read or not. */
   #hasEnded = false;
   #isAllIn = false;
+  #still: NodeJS.Timeout | undefined;
 
   constructor(peer: string, parts: StreamParts) {
     super({ allowHalfOpen: true, readableHighWaterMark: WINDOW_BYTES / 4, writableHighWaterMark: WINDOW_BYTES / 4 });
@@ -190,8 +191,16 @@ class PeerStream extends Duplex {
     return this.#hasEnded && this.#isAllIn;
   }
 
+  /** As a socket has it, because Node's HTTP asks for it: "timeout" where nothing went or came for so long; 0 for never. */
+  setTimeout(ms: number): this {
+    clearTimeout(this.#still);
+    this.#still = ms > 0 && !this.destroyed ? setTimeout(() => this.emit("timeout"), ms).unref() : undefined;
+    return this;
+  }
+
   onMessage({ stream, number, bytes = 0 }: StreamHead, body: Uint8Array): void {
     if (this.destroyed) return;
+    this.#still?.refresh();
     if (stream === "reset") {
       this.destroy(new PeerError("late", `Gateway ${this.peer} ended the stream.`));
       return;
@@ -234,6 +243,8 @@ class PeerStream extends Duplex {
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     if (!this.isOver) this.#parts.send({ stream: "reset", number: 0 }, NOTHING);
     this.#waiting = undefined;
+    clearTimeout(this.#still);
+    this.#still = undefined;
     this.#parts.ended();
     done(error);
   }
@@ -253,6 +264,7 @@ class PeerStream extends Duplex {
   }
 
   #send(head: Omit<StreamHead, "id" | "number">, body: Uint8Array): boolean {
+    this.#still?.refresh();
     if (this.#parts.send({ ...head, number: ++this.#sent }, body)) return true;
     this.destroy(new PeerError("away", `The engine is away, and with it gateway ${this.peer}.`));
     return false;
