@@ -48,6 +48,7 @@ export async function openControl(
       config: gateway.config,
       log: gateway.log,
       status: () => gateway.status(),
+      refused: (address, path, why) => lookout.refusedToken(address, path, why),
       certificate: async (files) => {
         const { Certificate, readCertificate } = await import("./certificate.js");
         return { now: readCertificate(files), follow: (shown) => new Certificate(shown, files, gateway.log) };

@@ -44,6 +44,7 @@ function openDoor(
   const acts: unknown[] = [];
   const ended = new Set<string>();
   const scrapes: string[] = [];
+  const refused: string[] = [];
   const door = new OperatorDoor({
     kept,
     files: pageFiles(),
@@ -68,10 +69,11 @@ function openDoor(
       return `# ${form}\n${"up 1\n".repeat(400)}`;
     },
     held,
+    refused: (address, path) => void refused.push(`${address} ${path}`),
     clock: { now: () => at.nowMs, wall: () => at.wallMs },
   });
   closing.push(() => door.close());
-  return { door, kept, acts, seen, at, ended, scrapes };
+  return { door, kept, acts, seen, at, ended, scrapes, refused };
 }
 
 function ask(port: number, path: string, options: { method?: string; headers?: object; body?: unknown } = {}) {
@@ -283,6 +285,20 @@ describe("the operator's door", () => {
     expect(acts).toEqual([]);
     expect(await statusOf("operator", "/api/reload", "POST")).toBe(200);
     expect(acts).toEqual([{}]);
+  });
+
+  it("tells of each token that it does not know, where it was shown, and not of who shows none [audit-tells]", async () => {
+    const { door, refused } = openDoor();
+    await door.link("viewer");
+    const port = door.port ?? 0;
+    for (const path of ["/api/status?x=tw_secret", "/metrics", "/api/tokens"]) {
+      await ask(port, path, { headers: { authorization: "Bearer tw_stolen" } });
+      await ask(port, path);
+    }
+    expect(await ask(port, "/metrics", { headers: { authorization: "Bearer tw_metrics" } })).toMatchObject({
+      status: 200,
+    });
+    expect(refused).toEqual(["127.0.0.1 /api/status", "127.0.0.1 /metrics", "127.0.0.1 /api/tokens"]);
   });
 
   it("stays open where the config holds it, at that port alone, and says who is to let go of it", async () => {

@@ -71,6 +71,8 @@ export interface OperatorDoorOptions {
   readonly metrics: MetricsText;
   /** Undefined where it opens for links alone. */
   readonly held?: HeldOpen | undefined;
+  /** Told of whoever shows a token or a session that is none. `path` is without its query. */
+  readonly refused: (address: string, path: string, why: string) => void;
   readonly clock: Clock;
 }
 
@@ -91,6 +93,7 @@ export class OperatorDoor {
   readonly #tokens: DoorTokens;
   readonly #metrics: MetricsAnswers;
   readonly #held: HeldOpen | undefined;
+  readonly #refused: OperatorDoorOptions["refused"];
   /** Whose pages are open by a token. They are looked at with each sweep: a token may end while its page is open. */
   readonly #byToken = new Map<string, Principal>();
   #own: OwnNames = { port: 0, secure: false, hosts: [] };
@@ -100,11 +103,12 @@ export class OperatorDoor {
   #sweep: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor({ kept, files, seeing, acting, look, tokens, metrics, held, clock }: OperatorDoorOptions) {
+  constructor({ kept, files, seeing, acting, look, tokens, metrics, held, refused, clock }: OperatorDoorOptions) {
     this.#kept = kept;
     this.#tokens = tokens;
     this.#metrics = new MetricsAnswers(metrics);
     this.#held = held;
+    this.#refused = refused;
     this.#files = files;
     this.#clock = clock;
     this.#sessions = new DoorSessions(sessionsIn(kept));
@@ -275,7 +279,10 @@ export class OperatorDoor {
     const asked = url.slice("/api".length);
     if (path === "/api/session" || path === "/api/proof") return this.#answerKnock(asked, request, response);
     const visitor = this.#visitorOf(headers.authorization);
-    if (visitor === undefined) return refuse(response, 401, "denied", SESSION_ENDED);
+    if (visitor === undefined) {
+      this.#tellRefused(request, path);
+      return refuse(response, 401, "denied", SESSION_ENDED);
+    }
     if (visitor.power === "metrics") return refuse(response, 403, "denied", METRICS_ALONE);
     if (visitor.power === "viewer" && method !== "GET") {
       return refuse(
@@ -296,6 +303,7 @@ export class OperatorDoor {
       return refuse(response, 405, "wrong-method", "The metrics are read by GET.");
     }
     if (this.#holderOf(request.headers.authorization) === undefined) {
+      this.#tellRefused(request, "/metrics");
       response.setHeader("WWW-Authenticate", 'Bearer realm="toolway"');
       return refuse(response, 401, "denied", NO_TOKEN);
     }
@@ -303,6 +311,12 @@ export class OperatorDoor {
       if (response.headersSent) response.destroy();
       else refuse(response, 500, "internal", errorBody(error).error.message);
     });
+  }
+
+  /** Who shows nothing has tried nothing. */
+  #tellRefused({ socket, headers }: IncomingMessage, path: string): void {
+    if (headers.authorization === undefined) return;
+    this.#refused(socket.remoteAddress ?? "", path, "The token or session is unknown at the operator's door, or over.");
   }
 
   /** A page is open while its stream is. */

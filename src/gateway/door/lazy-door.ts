@@ -18,6 +18,8 @@ export interface DoorOf {
   readonly config: { readonly admin: AdminSettings | false | undefined };
   readonly log: { error(text: string): void };
   status(): GatewayStatus;
+  /** Somebody showed a token or a session that is none. */
+  refused(address: string, path: string, why: string): void;
   /** Reads what the door shows, once, and follows its files then. Asked for where the config names some. */
   certificate(files: CertificateFiles): Promise<DoorCertificate>;
 }
@@ -116,6 +118,7 @@ export class LazyDoor {
       tokens: state.adminTokens,
       metrics: (form) => metricsOf(routes, form),
       held: admin === undefined ? undefined : { ...admin.listen, hosts: admin.hosts, tls: certificate?.now },
+      refused: (address, path, why) => this.#gateway.refused(address, path, why),
       clock: systemClock,
     });
     this.#certificate = certificate?.follow(door);

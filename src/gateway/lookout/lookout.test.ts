@@ -81,3 +81,17 @@ it("who asks for an audit log that is not kept is told how to have one [audit-te
     'Write "audit": {} into it, and start the gateway again.',
   );
 });
+
+it("a token that is unknown at the operator's door is counted, and a line [audit-tells]", () => {
+  const told: unknown[] = [];
+  const records = {
+    audit: { refusedToken: (...line: unknown[]) => told.push(line) },
+    happenings: { refused: (rule: string) => told.push(rule) },
+    history: { isChanged: false },
+  } as unknown as CallRecords;
+  const log = createLog({ write: () => {} });
+  const observer = {} as CallObserver;
+  const lookout = new Lookout({ records, observer, stateDir: undefined, auditDir: "/audit", log });
+  lookout.refusedToken("10.0.0.1", "/api/status", "why");
+  expect(told).toEqual(["token", ["10.0.0.1", "/api/status", "why"]]);
+});

@@ -49,6 +49,12 @@ export class Lookout {
     return { path: auditDir, ...audit.head, ...audit.counts, problem: audit.problem, refusing: audit.isRefusing };
   }
 
+  /** A token that is not known at the operator's door. */
+  refusedToken(address: string, path: string, why: string): void {
+    this.records.happenings.refused("token");
+    this.records.audit?.refusedToken(address, path, why);
+  }
+
   /** The same routes, with a line of the audit log for each act. What only looks is none. */
   audited(routes: ControlRoutes, by: "socket" | "page"): ControlRoutes {
     const { audit } = this.records;
