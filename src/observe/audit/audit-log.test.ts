@@ -13,7 +13,7 @@ import {
 import { open as openReal } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { TestClock } from "../../../test/fixtures/test-clock.js";
 import { parseMessage, type RequestMessage } from "../../protocol/message.js";
 import { type CallRecord, emptyRecord } from "../call-record.js";
@@ -30,7 +30,10 @@ beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), "toolway-audit-"));
 });
 
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+afterEach(() => {
+  vi.useRealTimers();
+  rmSync(dir, { recursive: true, force: true });
+});
 
 const LIMITS = { maxFileBytes: 64 * 1024, maxBytes: 1024 * 1024, maxAgeDays: 30 };
 
@@ -342,6 +345,20 @@ it("of tokens that are refused at most ten a second of an address are a line, an
   const refused = lines().filter(({ kind }) => kind === "refusal");
   expect(refused).toHaveLength(13);
   expect(refused.filter(({ more }) => more !== undefined)).toMatchObject([{ address: "10.0.0.1", more: 40 }]);
+});
+
+it("how many more tokens were refused is told when their second is over, also where none is refused after it [audit-tells]", async () => {
+  const { audit } = await open();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  for (let i = 0; i < 50; i++) audit.refusedToken("10.0.0.1", "/mcp", "no");
+  vi.advanceTimersByTime(1_000);
+  vi.useRealTimers();
+  await audit.flush();
+  await audit.flush();
+  const more = () => lines().filter((line) => line["more"] !== undefined);
+  expect(more()).toMatchObject([{ kind: "refusal", address: "10.0.0.1", more: 40 }]);
+  await audit.close();
+  expect(more()).toHaveLength(1);
 });
 
 it("a search gives the newest first, by every filter, in pieces that go on where the one before stopped [audit-tells]", async () => {

@@ -71,6 +71,8 @@ export class AuditLog implements CallSink {
   #written = 0;
   #refusedSecond = 0;
   readonly #refused = new Map<string, number>();
+  /** Ends a second in which more came than is told one by one, also where none comes after it. */
+  #secondTimer: NodeJS.Timeout | undefined;
 
   constructor(options: AuditLogOptions) {
     this.#options = options;
@@ -123,7 +125,10 @@ export class AuditLog implements CallSink {
     const key = this.#refused.has(address) || this.#refused.size < MAX_ADDRESSES ? address : "";
     const count = (this.#refused.get(key) ?? 0) + 1;
     this.#refused.set(key, count);
-    if (count > MAX_REFUSED_A_SECOND) return;
+    if (count > MAX_REFUSED_A_SECOND) {
+      this.#secondTimer ??= setTimeout(() => this.#endSecond(0), 1_000).unref();
+      return;
+    }
     const line = { time: this.#time(nowMs), kind: "refusal", rule: "token", address, path: cut(path), why: cut(why) };
     this.add(JSON.stringify(line));
   }
@@ -211,6 +216,8 @@ export class AuditLog implements CallSink {
 
   /** What came too fast in the second that is over is one line. */
   #endSecond(second: number): void {
+    clearTimeout(this.#secondTimer);
+    this.#secondTimer = undefined;
     this.#refusedSecond = second;
     const counts = [...this.#refused];
     this.#refused.clear();
