@@ -48,6 +48,8 @@ interface Storing {
   readonly hash: string;
   /** Its sender took it back meanwhile: when it is there, nobody gets it. */
   isCancelled: boolean;
+  /** Whether it is off the disk again, where it was cancelled in time. */
+  removed?: Promise<boolean>;
   readonly done: Promise<void>;
 }
 
@@ -181,8 +183,12 @@ export class Broker {
     }
     const letter = this.#add(mailbox, header, sequence, bytes);
     if (finished !== undefined) this.#finish(finished);
-    const isCancelled = this.#storing.get(keyOf(sender.owner, id))?.isCancelled === true;
-    if (isCancelled && this.#cancelStored(sender, to, id)) return;
+    const storing = this.#storing.get(keyOf(sender.owner, id));
+    const removed = storing?.isCancelled === true ? this.#cancelStored(sender, to, id) : undefined;
+    if (storing !== undefined && removed !== undefined) {
+      storing.removed = removed;
+      return;
+    }
     // Where somebody is there to take it, it is not read from the disk to which it just went.
     this.#handOuts.remember(letter, text);
     this.#look(mailbox);
@@ -324,33 +330,43 @@ export class Broker {
     this.#look(mailbox);
   }
 
-  /** True where it was never handed out, and now never will be. Else whoever has it is told. */
+  /**
+   * True where it was never handed out, and now never will be, also after a restart: it is off the disk by then. Else whoever
+   * has it is told.
+   */
   async cancel(sender: MailSender, to: string, id: string): Promise<boolean> {
     const storing = this.#storing.get(keyOf(sender.owner, id));
-    if (storing?.to !== to) return this.#cancelStored(sender, to, id);
-    storing.isCancelled = true;
-    await storing.done.catch(() => {});
-    return true;
+    if (storing?.to === to) {
+      storing.isCancelled = true;
+      const isStored = await storing.done.then(
+        () => true,
+        () => false,
+      );
+      if (!isStored) return true;
+      if (storing.removed !== undefined) return storing.removed;
+    }
+    return this.#cancelStored(sender, to, id) ?? false;
   }
 
-  #cancelStored(sender: MailSender, to: string, id: string): boolean {
+  /** Resolves with whether it is off the disk; undefined where it stays, since it was handed out or is not known. */
+  #cancelStored(sender: MailSender, to: string, id: string): Promise<boolean> | undefined {
     const mailbox = this.#mailboxes.get(to);
-    if (mailbox === undefined) return false;
+    if (mailbox === undefined) return undefined;
     const letter = this.#letters.get(keyOf(sender.owner, id));
     if (letter !== undefined) this.#handOuts.takeBack(mailbox, letter);
     const told = mailbox.queue.cancel(sender.owner, id);
-    if (told.was === "unknown") return false;
+    if (told.was === "unknown") return undefined;
     if (told.was === "handed-out") {
       const subscription = told.consumer === undefined ? undefined : mailbox.subscriptions.get(told.consumer);
       subscription?.send(JSON.stringify({ kind: "cancel", correlation_id: id, from: sender.address }));
-      return false;
+      return undefined;
     }
     const removed = told.message as Letter;
     this.#letters.delete(keyOf(sender.owner, id));
     this.#unreserve(removed.from, id);
-    void this.#mail.remove([removed], "a cancelled message");
+    const isRemoved = this.#mail.remove([removed], "a cancelled message");
     this.#look(mailbox);
-    return true;
+    return isRemoved;
   }
 
   /** Passes a live frame to whoever is connected, or drops it. */

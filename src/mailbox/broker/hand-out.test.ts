@@ -152,14 +152,31 @@ describe("what a broker hands out", () => {
     expect(ids).toEqual(["m-2"]);
   });
 
+  it("is said to be taken back when it is off the disk: a restart before that would hand it out [no-double-effect]", async () => {
+    await deliver("m-1");
+    store.isHolding = true;
+    let told: boolean | undefined;
+    const cancelled = broker.cancel(WORKER, "studio", "m-1").then((isRemoved) => {
+      told = isRemoved;
+    });
+    await turn();
+    expect(told).toBeUndefined();
+    store.isHolding = false;
+    store.commitAll();
+    await cancelled;
+    expect(told).toBe(true);
+    expect([...store.log("mail").entries()]).toEqual([]);
+  });
+
   it("never runs when its sender cancels it before it has left", async () => {
     await deliver("m-1");
     store.isHolding = true;
     const taker = new Taker("J1", 1);
     await turn();
-    expect(await broker.cancel(WORKER, "studio", "m-1")).toBe(true);
+    const cancelled = broker.cancel(WORKER, "studio", "m-1");
     store.isHolding = false;
     store.commitAll();
+    expect(await cancelled).toBe(true);
     await turn();
     // Its credit is there for the next.
     await deliver("m-2");
