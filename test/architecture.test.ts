@@ -82,7 +82,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/state observe policy protocol runtime upstream",
   observe: "contracts observe/trace protocol runtime",
-  "observe/audit": "contracts/control observe protocol runtime/redact",
+  "observe/audit": "contracts contracts/control observe protocol runtime/redact",
   "observe/calls": "contracts/control observe protocol",
   "observe/metrics": "contracts observe observe/audit observe/calls protocol runtime",
   "observe/server-logs": "observe",

@@ -170,7 +170,7 @@ export const PROMISES: readonly Promised[] = [
   },
   {
     id: "audit-tells",
-    text: "The audit log has a line for each call, refusal and act of an operator. A line that was changed, taken out or put elsewhere is named, so is a tail that was cut off where its head or an anchor is kept; what found no room is counted, and no line is written twice.",
+    text: "The audit log has a line for each call, refusal, kept write that ended later and act of an operator. A line that was changed, taken out or put elsewhere is named, so is a tail that was cut off where its head or an anchor is kept; what found no room is counted, and no line is written twice.",
     status: "made",
   },
   {

@@ -109,8 +109,22 @@ export interface ReceiptDesk {
   withNews(caller: Caller, reply: Reply): Reply;
 }
 
-/** A write has ended, as `state` says; `wasQueued`: its server was away when it came. */
-export type WriteEnded = (server: string, state: string, wasQueued: boolean) => void;
+/** A write that has ended, as `state` says. */
+export interface EndedWrite {
+  readonly facts: {
+    readonly id: string;
+    readonly server: string;
+    readonly tool: OwnToolName;
+    readonly principal: { readonly id: string; readonly role: string };
+  };
+  readonly state: WriteState;
+  /** The log has said that it waits: its server was away when it came. */
+  readonly isQueueLogged: boolean;
+  /** Its agent was given a receipt in place of a result, so that no record of a call says what came of it. */
+  readonly isTold: boolean;
+}
+
+export type WriteEnded = (write: EndedWrite) => void;
 
 /** A write as the operator sees it: whose it is, and what holds it. */
 export interface OutboxEntry extends Receipt {

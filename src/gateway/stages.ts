@@ -269,7 +269,10 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     pipeline,
     catalog,
     servers: () => servers,
-    ended: (server, outcome, wasQueued) => happenings.outboxWriteEnded(server, outcome, wasQueued),
+    ended: (write) => {
+      happenings.outboxWriteEnded(write.facts.server, write.state, write.isQueueLogged);
+      if (write.isTold) audit?.keptWrite(write.facts, write.state);
+    },
   });
   for (const [principal, context] of state.contexts.entries()) pipeline.contexts.restore(principal, context);
   const marks = marksOf(state, version);

@@ -315,3 +315,21 @@ describe("a stop", () => {
     await next.outbox.close();
   });
 });
+
+it("the end of a write is told with whether its agent had a receipt in place of the result [audit-tells]", async () => {
+  const ends: [principal: string, state: string, isTold: boolean][] = [];
+  const told = new World(store, {
+    ended: ({ facts, state, isTold }) => void ends.push([facts.principal.id, state, isTold]),
+  });
+  told.call({ n: 1 });
+  await told.rest();
+  await told.answer(DONE);
+  const { id } = await told.queued({ n: 2 });
+  await told.desk.cancel("anna", id);
+  await told.rest();
+  await told.outbox.close();
+  expect(ends).toEqual([
+    ["anna", "done", false],
+    ["anna", "cancelled", true],
+  ]);
+});

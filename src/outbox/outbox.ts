@@ -501,7 +501,7 @@ export class Outbox implements OutboxIntake {
     } finally {
       this.#ending.delete(write);
     }
-    if (write.isOver) this.#parts.ended?.(write.facts.server, write.state, write.isQueueLogged);
+    if (write.isOver) this.#parts.ended?.(write);
     this.#changed(write);
     this.#tell(write);
   }

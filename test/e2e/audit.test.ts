@@ -11,7 +11,8 @@ const SECRET = "only-agent-and-server-know-this";
 const demo: ServerEntry = { command: process.execPath, args: [join(root, "dist/demo/server.js")] };
 
 it("what was called, refused and done by operators is in the audit log, over kill -9, and what is changed in it is named [audit-tells]", async () => {
-  const config = { mcpServers: { demo }, audit: { arguments: "hmac" } };
+  const kept = { ...demo, tools: { add: { outbox: true } } };
+  const config = { mcpServers: { demo: kept }, audit: { arguments: "hmac" } };
   const gateway = await startGateway(config, { auth: true });
   const token = await createToken(gateway, "ann", "default");
   await until("a call that is answered", async () => {
@@ -19,9 +20,13 @@ it("what was called, refused and done by operators is in the audit log, over kil
     return error === undefined;
   });
   expect((await fetch(gateway.url, { method: "POST" })).status).toBe(401);
-  await toolway(gateway, "reload", "demo");
+  await toolway(gateway, "stop", "demo");
+  await callTool(gateway.url, "add", { a: 2, b: 3 }, token);
+  await toolway(gateway, "start", "demo");
   const file = join(gateway.stateDir, "audit", readdirSync(join(gateway.stateDir, "audit"))[0] as string);
   const text = () => readFileSync(file, "utf8");
+  await until("a line of the write that was kept", () => text().includes('"kind":"write"'));
+  await toolway(gateway, "reload", "demo");
   await until("a line of the last act", () => text().includes("POST /servers/:server/reload"));
   await gateway.stop("SIGKILL");
   const again = await gateway.again();
@@ -31,6 +36,7 @@ it("what was called, refused and done by operators is in the audit log, over kil
   expect(found).toEqual(
     expect.arrayContaining([
       expect.objectContaining({ kind: "call", principal: "ann", server: "demo", tool: "echo", arguments: hmac }),
+      expect.objectContaining({ kind: "write", principal: "ann", server: "demo", tool: "add", outcome: "ok" }),
       expect.objectContaining({ kind: "refusal", rule: "token", address: "127.0.0.1" }),
       expect.objectContaining({
         kind: "operator",

@@ -25,6 +25,7 @@ const COLUMNS = [
   "why",
   "trace",
   "arguments",
+  "receipt",
 ] as const;
 
 /** The head of the table where there is no line. */

@@ -74,13 +74,15 @@ function lineText({ seq, time, kind, ...rest }: AuditLine): string {
   const head = `${seq} ${time} ${kind}`;
   switch (kind) {
     case "call":
+    case "write":
     case "refusal": {
       const who = text("principal") ?? text("address") ?? "somebody";
       const rule = text("rule") === undefined ? "" : ` by ${text("rule")}`;
       const more = text("more") === undefined ? "" : `, ${text("more")} more in this second`;
       const where = what === "" ? (text("path") ?? "") : what;
       const took = text("ms") === undefined ? "" : `, ${text("ms")} ms`;
-      return `${head} ${who} ${where}: ${text("outcome") ?? text("why") ?? "refused"}${rule}${more}${took}`;
+      const receipt = text("receipt") === undefined ? "" : `, receipt ${text("receipt")}`;
+      return `${head} ${who} ${where}: ${text("outcome") ?? text("why") ?? "refused"}${rule}${more}${took}${receipt}`;
     }
     case "operator":
       return `${head} by the ${text("by")}: ${text("act")} ${JSON.stringify(rest["target"])}: ${text("outcome")}`;

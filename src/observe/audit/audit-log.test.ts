@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { TestClock } from "../../../test/fixtures/test-clock.js";
+import { ownToolName } from "../../contracts/names.js";
 import { parseMessage, type RequestMessage } from "../../protocol/message.js";
 import { type CallRecord, emptyRecord } from "../call-record.js";
 import { AuditLog, type AuditLogOptions } from "./audit-log.js";
@@ -116,6 +117,21 @@ it("calls, refusals, tokens and acts of operators are a line each, without what 
   expect(lines()[4]).toMatchObject({ by: "page", act: "POST /servers/:server/stop", target: { server: "files" } });
   expect(statSync(join(dir, files()[0] as string)).mode & 0o777).toBe(0o600);
   expect(await verifyAudit(dir, [])).toMatchObject({ lines: 6, wrong: undefined });
+});
+
+it("a kept write that ended after its receipt is a line of its own, which fails as a call does [audit-tells] [secrets-unseen]", async () => {
+  const { audit } = await open();
+  const principal = { id: "ann", role: "dev" };
+  const write = { id: "r1", server: "files", tool: ownToolName("write-hunter2"), principal };
+  audit.keptWrite(write, "unknown");
+  audit.keptWrite(write, "done");
+  await audit.close();
+  const facts = { kind: "write", principal: "ann", role: "dev", server: "files", tool: "write-[redacted]" };
+  expect(lines().slice(2)).toEqual([
+    expect.objectContaining({ ...facts, outcome: "unknown", receipt: "r1" }),
+    expect.objectContaining({ ...facts, outcome: "ok", receipt: "r1" }),
+  ]);
+  expect((await search({ outcome: "failed" })).lines).toMatchObject([{ outcome: "unknown" }]);
 });
 
 it("arguments are in it as the config says: not at all, as an HMAC by a key, or without their secrets [audit-tells] [secrets-unseen]", async () => {

@@ -1,8 +1,9 @@
-// The audit log of a gateway: lines for calls and refusals, and for what operators do, gathered and written in batches off
+// The audit log of a gateway: lines for calls, refusals and kept writes, and for what operators do, gathered and written in batches off
 // the calls' turn. Where there is no room they wait, within bounds; what is lost is counted, and a line says so when there is
 // room again.
 
 import { createHmac } from "node:crypto";
+import type { EndedWrite } from "../../contracts/outbox.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
@@ -115,6 +116,22 @@ export class AuditLog implements CallSink {
   operator(by: "socket" | "page", act: string, target: Readonly<Record<string, string>>, outcome: string): void {
     const time = this.#time(this.#options.wall());
     this.add(JSON.stringify({ time, kind: "operator", by, act, target: shortened(target), outcome }));
+  }
+
+  /** A kept write has ended, after its call was answered by a receipt. What was done is `ok`, as it is for a call. */
+  keptWrite({ id, server, tool, principal }: EndedWrite["facts"], state: EndedWrite["state"]): void {
+    this.add(
+      JSON.stringify({
+        time: this.#time(this.#options.wall()),
+        kind: "write",
+        principal: principal.id,
+        role: principal.role,
+        server,
+        tool: this.#nameOf(server, tool),
+        outcome: state === "done" ? "ok" : state,
+        receipt: id,
+      }),
+    );
   }
 
   /** A request that was refused at the door: whose token is not known. */
@@ -245,7 +262,7 @@ export class AuditLog implements CallSink {
       client: typeof name === "string" ? cut(name) : undefined,
       method: cut(record.method),
       server,
-      tool: tool === undefined ? undefined : cut(this.#options.redact(server, tool.slice(0, MAX_NAME_READ))),
+      tool: tool === undefined ? undefined : this.#nameOf(server, tool),
       outcome: record.outcome,
       ms: Math.round(record.ms * 10) / 10,
       attempt: record.attempt > 1 ? record.attempt : undefined,
@@ -255,6 +272,10 @@ export class AuditLog implements CallSink {
       trace: traceId,
       arguments: record.request === undefined ? undefined : this.#arguments(record.request, server),
     });
+  }
+
+  #nameOf(server: string | undefined, tool: string): string {
+    return cut(this.#options.redact(server, tool.slice(0, MAX_NAME_READ)));
   }
 
   #arguments({ params, text }: RequestMessage, server: string | undefined): unknown {
