@@ -117,6 +117,19 @@ describe("a stream between gateways", () => {
     expect(got.error()).toMatchObject({ code: "late" });
   });
 
+  it("that breaks while it is begun is refused to whoever began it, and ends nothing else", async () => {
+    const net = new Network(["a", "b"]);
+    net.of("b").accept("echo", (stream) => stream.pipe(stream));
+    const begun = net.of("a").connect("b", "echo");
+    net.of("a").close();
+    await expect(begun).rejects.toThrow("This gateway is closing.");
+    net.ends.delete("b");
+    const late = net.of("a").connect("b", "echo");
+    vi.advanceTimersByTime(4_000);
+    await expect(late).rejects.toThrow("away");
+    await turn();
+  });
+
   it("is not broken by the end of the other end's part in it, however slowly the rest is read", async () => {
     const net = new Network(["a", "b"]);
     let taken: Duplex | undefined;

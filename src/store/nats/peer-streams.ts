@@ -59,6 +59,8 @@ export class PeerStreams {
     const stream = this.#add(peer, id);
     try {
       await this.#wire.ask(peer, { id, stream: "open", kind, number: 0 }, NOTHING, ANSWER_MS);
+      // It was lost again while we were told that it is there.
+      if (stream.destroyed) throw stream.errored ?? lost(peer);
       return stream;
     } catch (error) {
       stream.destroy();
@@ -105,6 +107,8 @@ export class PeerStreams {
       },
     });
     this.#open.set(id, stream);
+    // Until somebody has it in hand nobody else listens, and an error that nobody hears ends the process.
+    stream.on("error", () => {});
     this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref();
     return stream;
   }
