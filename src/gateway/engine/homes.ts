@@ -6,6 +6,9 @@ import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import type { Homes } from "../../contracts/engine/homes.js";
 import { exposedName } from "../../contracts/names.js";
 import type { Servers } from "../../contracts/servers.js";
+import { isObject } from "../../protocol/jsonrpc.js";
+
+type Params = Parameters<Homes["isOfSession"]>[1];
 
 /** Streams of this kind carry HTTP to the endpoint of the gateway that takes them. */
 export const AGENTS = "agents";
@@ -18,12 +21,28 @@ export function homesOf(engine: GatewayEngine, catalog: Catalog, servers: Server
     connect: (gateway) => engine.peers.connect(gateway, AGENTS),
     isOfSession(method, params, scope) {
       if (scope !== undefined) return isOwn(scope) && !isAboutLists(method);
-      const name = params?.["name"];
-      if (method !== "tools/call" || typeof name !== "string") return false;
-      const found = catalog.resolveTool(exposedName(name), undefined);
-      return found.kind === "found" && isOwn(found.server);
+      return isOwn(serverOf(catalog, method, params));
     },
   };
+}
+
+/** The server that a request at `/mcp` is for, also where its list has not been read yet. */
+function serverOf(catalog: Catalog, method: string, params: Params): string | undefined {
+  if (method === "resources/read") {
+    const uri = params?.["uri"];
+    return typeof uri === "string" ? catalog.resolveResource(uri, undefined) : undefined;
+  }
+  const name = params?.["name"];
+  if (typeof name !== "string") return undefined;
+  if (method === "prompts/get") return catalog.resolvePrompt(exposedName(name), undefined).server;
+  if (method !== "tools/call") return undefined;
+  const found = catalog.resolveTool(exposedName(name), undefined);
+  if (found.kind !== "menu") return found.server;
+  // The search menu's own tool names the one that it calls.
+  const args = params?.["arguments"];
+  const inner = isObject(args) ? args["name"] : undefined;
+  const called = typeof inner === "string" ? catalog.resolveTool(exposedName(inner), undefined) : undefined;
+  return called === undefined || called.kind === "menu" ? undefined : called.server;
 }
 
 /** Any gateway knows them. */
