@@ -6,7 +6,6 @@ import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import type { Homes } from "../../contracts/engine/homes.js";
 import { exposedName } from "../../contracts/names.js";
 import type { Servers } from "../../contracts/servers.js";
-import { isObject } from "../../protocol/jsonrpc.js";
 
 type Params = Parameters<Homes["isOfSession"]>[1];
 
@@ -39,8 +38,7 @@ function serverOf(catalog: Catalog, method: string, params: Params): string | un
   const found = catalog.resolveTool(exposedName(name), undefined);
   if (found.kind !== "menu") return found.server;
   // The search menu's own tool names the one that it calls.
-  const args = params?.["arguments"];
-  const inner = isObject(args) ? args["name"] : undefined;
+  const inner = (params?.["arguments"] as Params | null)?.["name"];
   const called = typeof inner === "string" ? catalog.resolveTool(exposedName(inner), undefined) : undefined;
   return called === undefined || called.kind === "menu" ? undefined : called.server;
 }
