@@ -130,6 +130,29 @@ describe("a stream between gateways", () => {
     await turn();
   });
 
+  it("is not begun anew by messages that somebody kept and sends once more [peers-answer]", async () => {
+    const net = new Network(["a", "b"]);
+    const heard: string[] = [];
+    net.of("b").accept("echo", (stream) => {
+      stream.on("data", (part: Buffer) => heard.push(part.toString()));
+      stream.on("end", () => stream.end());
+    });
+    const kept: StreamHead[] = [];
+    net.lose = (head) => {
+      kept.push(head);
+      return false;
+    };
+    const stream = await net.of("a").connect("b", "echo");
+    const got = outcome(stream);
+    stream.end("once");
+    while (!got.isAll()) await turn();
+    net.of("b").onMessage("a", { id: "s0", stream: "open", kind: "echo", number: 0 }, new Uint8Array(0));
+    for (const head of kept) net.of("b").onMessage("a", head, Buffer.from("once"));
+    for (let n = 0; n < 5; n++) await turn();
+    expect(heard).toEqual(["once"]);
+    net.of("b").close();
+  });
+
   it("is not broken by the end of the other end's part in it, however slowly the rest is read", async () => {
     const net = new Network(["a", "b"]);
     let taken: Duplex | undefined;

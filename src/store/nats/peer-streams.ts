@@ -43,7 +43,10 @@ type Taken = (stream: Duplex, from: string) => void;
 
 export class PeerStreams {
   readonly #wire: StreamWire;
-  /** By their ids: whoever began a stream has drawn it at random. */
+  /**
+   * By the ids that this end drew at random. Each end has one of its own for a stream, so that messages of an earlier one,
+   * which somebody kept and sends anew, are about nothing.
+   */
   readonly #open = new Map<string, PeerStream>();
   readonly #kinds = new Map<string, Taken>();
   #timer: NodeJS.Timeout | undefined;
@@ -58,7 +61,8 @@ export class PeerStreams {
     // The other end may write before we are told that it is there.
     const stream = this.#add(peer, id);
     try {
-      await this.#wire.ask(peer, { id, stream: "open", kind, number: 0 }, NOTHING, ANSWER_MS);
+      const there = await this.#wire.ask(peer, { id, stream: "open", kind, number: 0 }, NOTHING, ANSWER_MS);
+      stream.there = Buffer.from(there).toString();
       // It was lost again while we were told that it is there.
       if (stream.destroyed) throw stream.errored ?? lost(peer);
       return stream;
@@ -91,14 +95,17 @@ export class PeerStreams {
   #begin(from: string, { id, kind = "" }: StreamHead): Uint8Array {
     const taken = this.#kinds.get(kind);
     if (taken === undefined) throw new Error(`It takes no streams of "${kind}".`);
-    if (this.#open.size >= MAX_STREAMS || this.#open.has(id)) throw new Error(FULL);
-    taken(this.#add(from, id), from);
-    return NOTHING;
+    if (this.#open.size >= MAX_STREAMS) throw new Error(FULL);
+    const here = this.#wire.newId();
+    const stream = this.#add(from, here);
+    stream.there = id;
+    taken(stream, from);
+    return Buffer.from(here);
   }
 
   #add(peer: string, id: string): PeerStream {
-    const stream = new PeerStream(peer, {
-      send: (head, body) => this.#wire.send(peer, { ...head, id }, body),
+    const stream: PeerStream = new PeerStream(peer, {
+      send: (head, body) => this.#wire.send(peer, { ...head, id: stream.there ?? "" }, body),
       ended: () => {
         this.#open.delete(id);
         if (this.#open.size > 0) return;
@@ -115,27 +122,30 @@ export class PeerStreams {
 
   /** How far each of them got, told to the gateway at its other end. */
   #look(): void {
-    const byPeer = new Map<string, [string, number][]>();
-    for (const [id, stream] of this.#open) {
-      const known = byPeer.get(stream.peer) ?? [];
+    const byPeer = new Map<string, Map<string, PeerStream>>();
+    for (const stream of this.#open.values()) {
+      // One that is still being begun has a time of its own.
+      if (stream.there === undefined) continue;
+      const known = byPeer.get(stream.peer) ?? new Map<string, PeerStream>();
       byPeer.set(stream.peer, known);
-      known.push([id, stream.sent]);
+      known.set(stream.there, stream);
     }
-    for (const [peer, numbers] of byPeer) void this.#lookAt(peer, numbers);
+    for (const [peer, streams] of byPeer) void this.#lookAt(peer, streams);
   }
 
-  async #lookAt(peer: string, numbers: readonly [string, number][]): Promise<void> {
+  async #lookAt(peer: string, streams: ReadonlyMap<string, PeerStream>): Promise<void> {
     let broken: readonly string[];
+    const numbers = [...streams].map(([id, { sent }]) => [id, sent]);
     try {
       const body = Buffer.from(JSON.stringify(numbers));
       const answer = await this.#wire.ask(peer, { id: this.#wire.newId(), stream: "look", number: 0 }, body, ANSWER_MS);
       broken = JSON.parse(Buffer.from(answer).toString()) as string[];
     } catch {
-      broken = numbers.map(([id]) => id);
+      broken = [...streams.keys()];
     }
     for (const id of broken) {
-      const stream = this.#open.get(id);
-      if (stream?.peer !== peer || stream.isOver) continue;
+      const stream = streams.get(id);
+      if (stream === undefined || stream.isOver) continue;
       stream.destroy(new PeerError("late", `The stream to gateway ${peer} is broken.`));
     }
   }
@@ -162,6 +172,8 @@ interface StreamParts {
 
 class PeerStream extends Duplex {
   readonly peer: string;
+  /** What the other end calls it; undefined until it has told. */
+  there: string | undefined;
   readonly #parts: StreamParts;
   #sent = 0;
   #received = 0;
