@@ -18,6 +18,8 @@ const MAX_LINES = 1_000_000;
 /** Of one look while following. */
 const MAX_FOLLOWED = 10_000;
 
+const EVERYTHING = { operator: false, nowMs: () => performance.now(), maxMs: Number.POSITIVE_INFINITY };
+
 interface ShowInput {
   readonly since?: string | undefined;
   readonly until?: string | undefined;
@@ -52,17 +54,21 @@ export async function showAudit(input: ShowInput, source: GatewaySource, io: Io)
   if (input.csv) print(io, csvLine(undefined));
   const write = (line: AuditLine) =>
     print(io, input.csv ? csvLine(line) : input.json ? JSON.stringify(line) : lineText(shown(line, io.isTTY)));
+  // Before each search, and whatever fits: what is written during one is shown by the next, and nothing is read twice.
+  const newest = async () => (await searchAudit(dir, { ...EVERYTHING, maxLines: 1 })).lines[0]?.seq ?? 0;
+  let last = input.follow ? await newest() : Number.POSITIVE_INFINITY;
   const { lines } = await searchAudit(dir, { ...filter, maxLines: count });
+  const known = lines.filter(({ seq }) => seq <= last);
   // Who follows reads downwards.
-  for (const line of input.follow ? [...lines].reverse() : lines) write(line);
+  for (const line of input.follow ? known.reverse() : known) write(line);
   if (!input.follow) return Exit.ok;
-  let { lines: newest } = await searchAudit(dir, { ...filter, server: undefined, maxLines: 1 });
-  let last = Math.max(newest[0]?.seq ?? 0, lines[0]?.seq ?? 0);
   while (!io.signal.aborted) {
     await pause(LOOK_MS, io.signal);
-    ({ lines: newest } = await searchAudit(dir, { ...filter, maxLines: MAX_FOLLOWED, afterSeq: last }));
-    for (const line of [...newest].reverse()) write(line);
-    last = newest[0]?.seq ?? last;
+    const next = await newest();
+    if (next === last) continue;
+    const found = await searchAudit(dir, { ...filter, maxLines: MAX_FOLLOWED, afterSeq: last });
+    for (const line of found.lines.filter(({ seq }) => seq <= next).reverse()) write(line);
+    last = next;
   }
   return Exit.ok;
 }
