@@ -37,7 +37,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       asker: entry("asker"),
       slow: entry("slow"),
       resources: entry("resources"),
-      stateful: entry("stateful", [], { isolation: "session" }),
+      stateful: entry("stateful", ["--fill"], { isolation: "session" }),
     };
     const config = { names: "plain", mcpServers } as const;
     gateways = await Promise.all([0, 1, 2].map(() => startOnEngine(nats, config)));
