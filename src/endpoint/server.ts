@@ -155,7 +155,7 @@ class Endpoint implements HttpEndpoint {
   readonly #waiting: WaitingPosts;
   /** Tells the operator that something inside went wrong. */
   readonly #failed: (error: unknown) => void;
-  /** Connections of other gateways, who have asked what there is to ask of whoever comes. */
+  /** Connections of other gateways. */
   readonly #passed = new WeakSet<Duplex>();
   readonly #streams = new Set<EventStream>();
   readonly #asked = new Set<AskedSession>();
@@ -316,7 +316,7 @@ class Endpoint implements HttpEndpoint {
       return;
     }
     const { headers } = req;
-    const isPassed = this.#passed.has(req.socket);
+    const isPassed = this.#isPassed(req);
     const foreign = isPassed ? undefined : this.#hosts.refusal(headers.host, headers.origin, req.socket.localAddress);
     if (foreign !== undefined) {
       this.#options.log?.({ kind: "refused", status: 403, path, why: foreign });
@@ -361,6 +361,11 @@ class Endpoint implements HttpEndpoint {
     } else if (route.kind === "mcp") this.#mcp(req, res, principal, scope);
     else if (route.kind === "sse") this.#oldStream(req, res, principal, scope);
     else this.#oldMessage(req, res, principal, query);
+  }
+
+  /** Another gateway passed it on, and has asked what there is to ask of whoever comes. */
+  #isPassed({ socket }: IncomingMessage): boolean {
+    return this.#options.homes !== undefined && this.#passed.has(socket);
   }
 
   /** Makes the answer readable for a page of an allowed origin. True where the request was only a browser's question. */
@@ -427,7 +432,7 @@ class Endpoint implements HttpEndpoint {
       if (!isJsonType(req.headers["content-type"])) refuseType(res);
       else if (!accepted.json && !accepted.events) refuseAccept(res, "application/json and text/event-stream");
       else {
-        const post = new McpPost(this.#eras, req, res, principal, scope, accepted, this.#passed.has(req.socket));
+        const post = new McpPost(this.#eras, req, res, principal, scope, accepted, this.#isPassed(req));
         readPost(post, this.#reading);
       }
     } else if (isModernVersion(req.headers["mcp-protocol-version"])) refuseMethod(res, "POST");
@@ -444,7 +449,7 @@ class Endpoint implements HttpEndpoint {
     const here = () => listen(this.#sessions, req, res, principal, scope);
     const { homes } = this.#options;
     const id = req.headers["mcp-session-id"];
-    const isFree = homes !== undefined && typeof id === "string" && !this.#passed.has(req.socket);
+    const isFree = homes !== undefined && typeof id === "string" && !this.#isPassed(req);
     const home = isFree ? this.#sessions.homeOf(id, homes) : undefined;
     if (homes === undefined || home === undefined || home === homes.self) here();
     else passOn(homes, home, req, res, undefined, here);

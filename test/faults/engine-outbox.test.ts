@@ -10,6 +10,7 @@ import { type Gateway, sleep, startGateway, startHttpFixture, temporaryDirectory
 import { callTool, hasTool } from "../e2e/operator.js";
 import { effectsIn, ledgerLines } from "../fixtures/ledger.js";
 import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
+import { disorder, isReceipt, type MadeWrite } from "../fixtures/outbox/kept-writes.js";
 import { figure, full } from "./length.js";
 import { linux, report } from "./measure.js";
 import { runSeed, seeded } from "./random.js";
@@ -24,15 +25,6 @@ const EVENTS: readonly ("kill" | "freeze" | "stop")[] = full
   ? ["kill", "freeze", "stop", "kill", "freeze", "stop", "kill", "kill"]
   : ["kill"];
 const WRITES_BETWEEN = figure(12, 100);
-
-interface Write {
-  readonly tool: "create_issue" | "add_comment";
-  readonly lane: string;
-  readonly title: string;
-  readonly answerMs: number;
-  readonly beganMs: number;
-  toldMs: number;
-}
 
 const title = natsPrograms.length === 0 ? `gateways on one engine, ${NO_NATS}` : "gateways on one engine that die";
 
@@ -74,13 +66,13 @@ describe.skipIf(natsPrograms.length === 0 || !linux)(title, () => {
     for (let n = 0; n < 2; n++) await started(() => startGateway(config, { env: { ...process.env, ...env } }));
     await spread();
 
-    const writes: Write[] = [];
+    const writes: MadeWrite[] = [];
     const sums = { cut: 0, receipts: 0, results: 0 };
     const refused: string[] = [];
     let told = 0;
     let isOver = false;
 
-    async function settled(write: Write, first: number) {
+    async function settled(write: MadeWrite, first: number) {
       const { tool, lane: project, title: key } = write;
       const args = { project, title: key, ms: write.answerMs, request_id: key };
       for (let n = first; ; n++) {
@@ -104,7 +96,7 @@ describe.skipIf(natsPrograms.length === 0 || !linux)(title, () => {
     const agents = Array.from({ length: AGENTS }, async (_, agent) => {
       while (!isOver) {
         const n = writes.length;
-        const write: Write = {
+        const write: MadeWrite = {
           tool: n % 5 === 0 ? "add_comment" : "create_issue",
           lane: `lane-${agent % LANES}`,
           title: `write-${n}`,
@@ -185,22 +177,4 @@ async function lookOn(port: number, env: Record<string, string>): Promise<Gatewa
   const rest = { tls: undefined, auth: undefined, monitor: undefined, replicas: 1, prefix: "tw" };
   const settings = { ...rest, nodes: [{ host: "127.0.0.1", port }], key, staleMs: 60_000, failReady: false };
   return (await openGatewayEngine(settings, env, { info: () => {}, warn: () => {} })).engine;
-}
-
-function isReceipt(result: Record<string, unknown> | undefined): boolean {
-  return (result?.["structuredContent"] as { receipt?: string } | undefined)?.receipt !== undefined;
-}
-
-/** A write whose agent was answered before another was begun was taken before it, and stands before it. */
-function disorder(lane: string, writes: readonly Write[], effects: readonly { title: string }[]): string[] {
-  const byTitle = new Map(writes.filter((write) => write.lane === lane).map((write) => [write.title, write]));
-  const wrong: string[] = [];
-  let latest: Write | undefined;
-  for (const { title: name } of effects) {
-    const write = byTitle.get(name);
-    if (write === undefined) continue;
-    if (latest !== undefined && write.toldMs < latest.beganMs) wrong.push(`${lane}: ${latest.title} before ${name}`);
-    if (latest === undefined || write.beganMs > latest.beganMs) latest = write;
-  }
-  return wrong;
 }

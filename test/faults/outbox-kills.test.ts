@@ -7,6 +7,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { type Gateway, sleep, startGateway, startHttpFixture, temporaryDirectory, until } from "../e2e/harness.js";
 import { callTool, hasTool, statusOfAll, toolway } from "../e2e/operator.js";
 import { effectsIn, ledgerLines } from "../fixtures/ledger.js";
+import { disorder, isReceipt, type MadeWrite } from "../fixtures/outbox/kept-writes.js";
 import { figure } from "./length.js";
 import { linux, report } from "./measure.js";
 import { runSeed, seeded } from "./random.js";
@@ -22,15 +23,6 @@ const ANSWER_MS = 50;
 const AWAY_MS = figure(100, 500);
 /** Every fifth write goes to a tool whose server knows no keys. */
 const COMMENT_EVERY = 5;
-
-interface Write {
-  readonly tool: "create_issue" | "add_comment";
-  readonly lane: string;
-  readonly title: string;
-  readonly answerMs: number;
-  readonly beganMs: number;
-  toldMs: number;
-}
 
 describe.skipIf(!linux)("kills of gateway and server", () => {
   const ends: (() => Promise<void>)[] = [];
@@ -51,14 +43,14 @@ describe.skipIf(!linux)("kills of gateway and server", () => {
     let gatewayUp: Promise<unknown> = Promise.resolve();
     await until("the tools", () => hasTool(url, "create_issue"));
 
-    const writes: Write[] = [];
+    const writes: MadeWrite[] = [];
     const sums = { cut: 0, receipts: 0, results: 0 };
     let told = 0;
     /** When the gateway was gone and when it was there again, by the calendar that the server writes down. */
     const outages: Outage[] = [];
 
     /** The same write by the same key until somebody answers, as an agent does whose connection was cut. */
-    async function settled(write: Write) {
+    async function settled(write: MadeWrite) {
       const { tool, lane: project, title } = write;
       const args = { project, title, ms: write.answerMs, request_id: title };
       for (;;) {
@@ -76,7 +68,7 @@ describe.skipIf(!linux)("kills of gateway and server", () => {
       while (writes.length < WRITES) {
         const n = writes.length;
         const tool = n % COMMENT_EVERY === 0 ? "add_comment" : "create_issue";
-        const write: Write = {
+        const write: MadeWrite = {
           tool,
           lane: `lane-${agent % LANES}`,
           title: `write-${n}`,
@@ -159,24 +151,6 @@ describe.skipIf(!linux)("kills of gateway and server", () => {
   }, 900_000);
 });
 
-function isReceipt(result: Record<string, unknown> | undefined): boolean {
-  return (result?.["structuredContent"] as { receipt?: string } | undefined)?.receipt !== undefined;
-}
-
-/** A write whose agent was answered before another was begun was taken before it, and stands before it. */
-function disorder(lane: string, writes: readonly Write[], effects: readonly { title: string }[]): string[] {
-  const byTitle = new Map(writes.filter((write) => write.lane === lane).map((write) => [write.title, write]));
-  const wrong: string[] = [];
-  let latest: Write | undefined;
-  for (const { title } of effects) {
-    const write = byTitle.get(title);
-    if (write === undefined) continue;
-    if (latest !== undefined && write.toldMs < latest.beganMs) wrong.push(`${lane}: ${latest.title} before ${title}`);
-    if (latest === undefined || write.beganMs > latest.beganMs) latest = write;
-  }
-  return wrong;
-}
-
 interface Answered {
   readonly title: string;
   readonly atMs: number;
@@ -200,7 +174,7 @@ interface Outage {
  * A lane sends one write at a time, so that of each lane a kill meets at most the last that was answered before it; and what
  * was answered while nobody was there.
  */
-function answersMetBy(outages: readonly Outage[], file: string, writes: readonly Write[]): Set<string> {
+function answersMetBy(outages: readonly Outage[], file: string, writes: readonly MadeWrite[]): Set<string> {
   const laneOf = new Map(writes.map(({ title, lane }) => [title, lane]));
   const journal = journalOf(file);
   const met = new Set<string>();

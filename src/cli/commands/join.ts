@@ -43,7 +43,7 @@ export const join = defineCommand({
   },
   examples: [
     {
-      line: "toolway join --pair 127.0.0.1:7440/ABCD-EFGH-JKMN --listen 127.0.0.1:7421",
+      line: "toolway join --pair 127.0.0.1:7440/ABCD-EFGH-JKMN --listen 127.0.0.1:7430",
       note: "once; then --from studio will do",
     },
     {
@@ -51,7 +51,7 @@ export const join = defineCommand({
       note: "on stdio, with the token in TOOLWAY_TOKEN",
     },
     {
-      line: "toolway join --broker ws://127.0.0.1:7440 --from studio --listen 127.0.0.1:7421",
+      line: "toolway join --broker ws://127.0.0.1:7440 --from studio --listen 127.0.0.1:7430",
       note: "at an address, for several clients",
     },
     {

@@ -169,6 +169,23 @@ function parsed({ server, tool, old: before, new: after }: PinDiff): object {
   return { server, tool, old: side(before), new: side(after) };
 }
 
+/** What is accepted or rejected. */
+const CHANGED_TOOLS = {
+  server: { required: true, description: "Its name in the config.", completes: "server" },
+  tool: { description: "The server's own name of the tool. Default: all that changed.", completes: "pinned" },
+} as const;
+
+const DECISION = {
+  hash: { value: "HASH", description: "Only if the new definition has this hash, as `pins diff` showed it." },
+  ...gatewayOptions,
+  ...jsonOption,
+} as const;
+
+/** As the control routes take it. */
+function decided({ server, tool, hash }: { server: string; tool?: string | undefined; hash?: string | undefined }) {
+  return { server, ...(tool === undefined ? {} : { tool }), ...(hash === undefined ? {} : { hash }) };
+}
+
 export const pinsAccept = defineCommand({
   metadata: {
     name: "pins accept",
@@ -177,15 +194,8 @@ export const pinsAccept = defineCommand({
       "Accepts the changed definition of a tool, or of all tools of a server that changed: agents see and use them " +
       "again. It asks for nothing; `toolway pins diff` shows beforehand what changed. It is on disk when this returns.",
   },
-  args: {
-    server: { required: true, description: "Its name in the config.", completes: "server" },
-    tool: { description: "The server's own name of the tool. Default: all that changed.", completes: "pinned" },
-  },
-  options: {
-    hash: { value: "HASH", description: "Only if the new definition has this hash, as `pins diff` showed it." },
-    ...gatewayOptions,
-    ...jsonOption,
-  },
+  args: CHANGED_TOOLS,
+  options: DECISION,
   examples: [
     {
       line: "toolway pins accept github create_issue --hash 5fQ0cVx3Tq1a",
@@ -195,9 +205,10 @@ export const pinsAccept = defineCommand({
   ],
   async handler(input, io) {
     return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
-      const { server, tool, hash } = input;
-      const body = { server, ...(tool === undefined ? {} : { tool }), ...(hash === undefined ? {} : { hash }) };
-      const answer = (await client.post("/pins/accept", body, io.signal)) as { accepted: readonly AcceptedPin[] };
+      const { server } = input;
+      const answer = (await client.post("/pins/accept", decided(input), io.signal)) as {
+        accepted: readonly AcceptedPin[];
+      };
       if (input.json) {
         print(io, visibleJson(JSON.stringify({ server, accepted: answer.accepted }, null, 2)));
         return Exit.ok;
@@ -221,24 +232,18 @@ export const pinsReject = defineCommand({
       "about them any more until they change again; `toolway pins accept` takes them all the same. It is on disk when this " +
       "returns.",
   },
-  args: {
-    server: { required: true, description: "Its name in the config.", completes: "server" },
-    tool: { description: "The server's own name of the tool. Default: all that changed.", completes: "pinned" },
-  },
-  options: {
-    hash: { value: "HASH", description: "Only if the new definition has this hash, as `pins diff` showed it." },
-    ...gatewayOptions,
-    ...jsonOption,
-  },
+  args: CHANGED_TOOLS,
+  options: DECISION,
   examples: [
     { line: "toolway pins reject github create_issue", note: "hidden, until it is another" },
     { line: "toolway pins reject github", note: "all that changed" },
   ],
   async handler(input, io) {
     return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
-      const { server, tool, hash } = input;
-      const body = { server, ...(tool === undefined ? {} : { tool }), ...(hash === undefined ? {} : { hash }) };
-      const { rejected } = (await client.post("/pins/reject", body, io.signal)) as { rejected: readonly RejectedPin[] };
+      const { server } = input;
+      const { rejected } = (await client.post("/pins/reject", decided(input), io.signal)) as {
+        rejected: readonly RejectedPin[];
+      };
       if (input.json) {
         print(io, visibleJson(JSON.stringify({ server, rejected }, null, 2)));
         return Exit.ok;
