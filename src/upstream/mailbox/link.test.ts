@@ -5,6 +5,7 @@ import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ScriptedSharer } from "../../../test/fixtures/mailbox/scripted-sharer.js";
+import { SlowWay } from "../../../test/fixtures/mailbox/slow-way.js";
 import { TestBroker } from "../../../test/fixtures/mailbox/test-broker.js";
 import type { MailboxTarget } from "../../contracts/server-spec.js";
 import { WorkerLines } from "../../mailbox/join/worker-lines.js";
@@ -392,6 +393,38 @@ describe("a large reply through a mailbox", () => {
       });
     } finally {
       vi.useRealTimers();
+    }
+  });
+
+  it("holds up no small answer by more than 200 ms, on a line of 2 MB a second [bounded]", async () => {
+    const BYTES_A_SECOND = 2_000_000;
+    const MOST_MS = 200;
+    const SMALL_CALLS = 6;
+    await shareLarge(ofSize(8 * 1024 * 1024));
+    const way = await SlowWay.open(test.url, { bytesASecond: BYTES_A_SECOND, mark: '"small":true' });
+    try {
+      const { link, seen } = await open({ broker: way.url });
+      const ticket = call(link);
+      await expect.poll(() => seen.large.length, SOON).toBe(1);
+      link.forget(ticket);
+      const [{ rest }] = seen.large as [Seen["large"][number]];
+      rest.resume();
+      if (studio !== undefined) {
+        studio.answer = ({ id }) => `{"message":{"jsonrpc":"2.0","id":${id},"result":{"small":true}}}`;
+      }
+      for (let n = 1; n <= SMALL_CALLS; n++) {
+        call(link);
+        await expect.poll(() => seen.messages.length, SOON).toBe(n);
+      }
+      // They met it on its way: the rest of it is still to come.
+      expect(rest.readableEnded).toBe(false);
+      expect(way.ahead).toHaveLength(SMALL_CALLS);
+      // By bytes, and not by a clock: what stood before an answer on the way, and how long that takes there.
+      const longestMs = (Math.max(...way.ahead) / BYTES_A_SECOND) * 1_000;
+      expect(longestMs).toBeGreaterThan(0);
+      expect(longestMs).toBeLessThanOrEqual(MOST_MS);
+    } finally {
+      way.close();
     }
   });
 
