@@ -52,11 +52,11 @@ export function keyedCall(
   const inArgument = place?.in === "argument" ? keyAt(params["arguments"], place.path) : undefined;
   const inMeta = place?.in === "meta" ? keyAt(params["_meta"], place.path) : undefined;
   const own = inArgument ?? keyAt(params["_meta"], [OWN_KEY]) ?? inMeta;
-  const key = own ?? minted ?? randomBytes(16).toString("base64url");
+  const scans: Scans = [];
+  const key = own ?? keyOfNoText(message, place, scans) ?? minted ?? randomBytes(16).toString("base64url");
   const keyHash = hashText(JSON.stringify([to.principal, to.server, to.tool, key]));
   // What is in an argument is the agent's own word to the server; all else must not meet another agent's there.
   const upstreamKey = inArgument ?? keyHash;
-  const scans: Scans = [];
   const edits: Edit[] = [];
   const name = locate(message, NAME, scans);
   // Whatever else stands twice in it must be found now: when it is delivered there is nobody to be told.
@@ -73,21 +73,30 @@ export function keyedCall(
   return { key, keyHash, sentKey, argumentsHash, isMinted: own === undefined, message: keyed };
 }
 
-/**
- * A key is a text that says something. Nothing (null, an empty text) is no key; but what else stands in its place is the agent's
- * own word, and another key in its stead would make two writes of a repeat.
- */
+/** A key is a text that says something. */
 function keyAt(value: unknown, path: readonly string[]): string | undefined {
   let at: unknown = value;
   for (const name of path) at = isObject(at) ? at[name] : undefined;
-  if (at === undefined || at === null || at === "") return undefined;
-  if (typeof at !== "string") {
-    throw new Fault("invalid", `The idempotency key "${path.join(".")}" is a text, in quotes. Not sent.`);
-  }
+  if (typeof at !== "string" || at === "") return undefined;
   if (at.length > MAX_KEY_CHARACTERS) {
     throw new Fault("invalid", `An idempotency key has at most ${MAX_KEY_CHARACTERS} characters. Not sent.`);
   }
   return at;
+}
+
+/**
+ * The key of ours in the stead of a number, or what else is no text, where the agent's own would stand: made of that value as it
+ * is written, so that the same one again is the same write. Nothing (null, an empty text) is no word of the agent's.
+ */
+function keyOfNoText(message: RequestMessage, place: PlaceInCall | undefined, scans: Scans): string | undefined {
+  const places = [[...META, OWN_KEY]];
+  if (place !== undefined) places.unshift([...(place.in === "argument" ? ARGUMENTS : META), ...place.path]);
+  for (const path of places) {
+    const at = locate(message, path, scans);
+    const text = at === undefined ? "null" : message.text.slice(at.start, at.end);
+    if (text !== "null" && !text.startsWith('"')) return hashText(canonicalizeText(text));
+  }
+  return undefined;
 }
 
 /** The arguments without the key, in one text for all the ways to write them. */
