@@ -284,6 +284,71 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "agent-1",
+    text: "A write has its key, and both are on disk, before its first byte leaves.",
+    status: "made",
+  },
+  {
+    id: "agent-2",
+    text: "Writes of a lane leave in one order, those that an agent waits for included.",
+    status: "made",
+  },
+  {
+    id: "agent-3",
+    text: "A write that its server refuses at last is kept with the reason: its receipt tells the agent, the operator sees it and can send it again.",
+    status: "made",
+  },
+  {
+    id: "agent-4",
+    text: "Each answer to a write is classified by itself: 408, 425 and 429, an error within a result, and what cannot be read.",
+    status: "made",
+  },
+  {
+    id: "agent-5",
+    text: "A credential that is refused holds the writes that need it, and no others, until there is a new one.",
+    status: "made",
+  },
+  {
+    id: "agent-6",
+    text: "Every wait for a server has an end: an agent has its result or a receipt within a minute, however long its server hangs.",
+    status: "made",
+  },
+  {
+    id: "agent-7",
+    text: "A 500 may have happened, and a reply over SSE is a reply.",
+    status: "made",
+  },
+  {
+    id: "agent-8",
+    text: "A token is compared by its hash, in constant time; a foreign Host or Origin is refused before it is looked at.",
+    status: "made",
+  },
+  {
+    id: "agent-9",
+    text: "No upstream credential is in the environment of an agent, or in that of anything it starts.",
+    status: "made",
+  },
+  {
+    id: "agent-10",
+    text: "A refused credential keeps the list that is known, and a new one reads it again; lists are read to their last page; a change is one of the whole definition, and not of names.",
+    status: "made",
+  },
+  {
+    id: "agent-11",
+    text: "The protocol is spoken whole: the version that agent and server agree on, notifications, batches where they exist, headers.",
+    status: "made",
+  },
+  {
+    id: "agent-12",
+    text: "Streams have ids, are resumed where they broke, and hold a bounded number of bytes for whoever is away.",
+    status: "made",
+  },
+  {
+    id: "agent-13",
+    text: "At the end of a gateway deliveries end first, then what agents wait for is answered, then the journal closes.",
+    status: "made",
+  },
+  {
     id: "exec-1",
     text: "Each stream through an executor has credit: a sender waits for its reader, nothing overflows, and a slow reader holds up nobody else.",
     status: "made",

@@ -9,7 +9,7 @@ const DISCOVER = rpc(1, "server/discover", {
 });
 
 describe("the HTTP endpoint", () => {
-  it("checks Host and Origin before anything else", async () => {
+  it("checks Host and Origin before anything else [agent-8]", async () => {
     const { url, port } = await startRig({ allowedHosts: ["gate.example"], allowedOrigins: ["https://app.example"] });
     const table: [string, string | undefined, number][] = [
       [`127.0.0.1:${port}`, undefined, 200],

@@ -33,7 +33,7 @@ eachWorld((one, on) => {
 });
 
 describe("a key", () => {
-  it("is minted and on disk with the call before the first byte leaves [ack-is-durable]", async () => {
+  it("is minted and on disk with the call before the first byte leaves [ack-is-durable] [agent-1]", async () => {
     world.call({ title: "a" });
     expect(world.sent).toHaveLength(0);
     await world.rest();
@@ -178,7 +178,7 @@ describe("a write that did not arrive", () => {
     expect(world.logged.join("\n")).not.toContain('"n"');
   });
 
-  it("keeps the order of its lane, live calls included [lane-order]", async () => {
+  it("keeps the order of its lane, live calls included [lane-order] [agent-2]", async () => {
     await world.queued({ n: 1 });
     await world.queued({ n: 2 });
     const live = world.call({ n: 3 });
@@ -234,7 +234,7 @@ describe("a write that did not arrive", () => {
     expect(world.sent).toHaveLength(5);
   });
 
-  it("waits for the login with all servers of its credential, is tried with one write of them, and another credential goes on [lane-order]", async () => {
+  it("waits for the login with all servers of its credential, is tried with one write of them, and another credential goes on [lane-order] [agent-5]", async () => {
     await world.outbox.close();
     world = new World(store, { credentialOf: (server) => (server === "wiki" ? "another" : "the token of all") });
     for (const server of ["tracker", "forge"]) world.call({ server }, { server });
@@ -414,7 +414,7 @@ describe("a write that may have happened", () => {
 });
 
 describe("an agent's patience", () => {
-  it("ends after 20 s with a receipt, the send goes on, and its reply ends the receipt", async () => {
+  it("ends after 20 s with a receipt, the send goes on, and its reply ends the receipt [agent-6]", async () => {
     const made = world.call({});
     await world.rest();
     await world.pass(19_000);

@@ -39,7 +39,7 @@ function book(fromEnvironment?: string): TokenBook {
 }
 
 describe("tokens", () => {
-  it("are shown once, stored as hashes, and still known after a restart", async () => {
+  it("are shown once, stored as hashes, and still known after a restart [agent-8]", async () => {
     const token = await book().create({ id: "ci", role: "reader" }, NOW);
     expect(token).toMatch(/^tw_[A-Za-z0-9_-]{43}$/);
     const dump: unknown[] = [];

@@ -159,7 +159,7 @@ describe("a program that hangs while it fetches a credential", () => {
 });
 
 describe("a credential from a file", () => {
-  it("is another as soon as the file is, and the lists are read again for it", async () => {
+  it("is another as soon as the file is, and the lists are read again for it [agent-10]", async () => {
     const dir = await temporaryDirectory();
     const path = join(dir, "token");
     await writeFile(path, "reader\n");

@@ -89,7 +89,7 @@ describe.each(["stdio", "http"] as const)("what comes from a server over %s", (k
       expect(answer === wanted).toBe(true);
     });
 
-    it("requests arrive as they were sent", async () => {
+    it("requests arrive as they were sent [agent-11]", async () => {
       const request = (id: string) =>
         `{"x-top":[1.0],"params":{"x-p":{"n":12345678901234567890},"_meta":{"a/b":1.50,"traceparent":"00-1-2-03"},` +
         `"arguments":{"z":"\\ud800 \u2028 é","a":-0,"id":3,"id2":[[]]},"name":"echo_raw"},"id":${id},` +

@@ -17,7 +17,7 @@ function countChanges(client: ClientV1): { count: number } {
 }
 
 describe.concurrent.each(["stdio", "http"] as const)("list_changed of a server over %s", (kind) => {
-  it("follows a real change, and only that", async () => {
+  it("follows a real change, and only that [agent-10]", async () => {
     const entry = await fixtureOver(kind, "changing");
     // Of a server that is not trusted, a changed definition would be quarantined.
     const gateway = await startGateway({ mcpServers: { changing: { ...entry, trust: "always" } } });
@@ -60,7 +60,7 @@ it.concurrent("a server that comes up late announces itself to agents that are a
 });
 
 describe.concurrent("pages", () => {
-  it("of a server are read to the end, and handed out in pages of ours", async () => {
+  it("of a server are read to the end, and handed out in pages of ours [agent-10]", async () => {
     const gateway = await startGateway({
       pageSize: 100,
       mcpServers: { paged: stdioFixture("paged"), stateful: stdioFixture("stateful") },

@@ -240,7 +240,7 @@ describe("the operator", () => {
 });
 
 describe("SIGTERM", () => {
-  it("ends deliveries first: who waits in a lane gets its receipt, nothing more is sent, and `status` says what is left until the end [drain] [ack-is-durable]", async () => {
+  it("ends deliveries first: who waits in a lane gets its receipt, nothing more is sent, and `status` says what is left until the end [drain] [ack-is-durable] [agent-13]", async () => {
     const agent = await agentOf("legacy");
     const project = "drained";
     // What hangs is on its way; the next in its lane wait for it.

@@ -118,7 +118,7 @@ const call = (run: Pick<Run, "url" | "secret">, name: string) =>
   post(run.url, run.secret, "tools/call", { name, arguments: { text: "hello" } });
 
 describe("toolway run", () => {
-  it("gives the agent a secret of its own by its environment, and no server's credential to it or its children [run-secret] [run-own]", async () => {
+  it("gives the agent a secret of its own by its environment, and no server's credential to it or its children [run-secret] [run-own] [agent-9]", async () => {
     const run = await begin(["--role", "reader", "claude", "--", "-p", "hi"]);
     const { argv, env, grandchild, cmdline } = run.report();
     expect(argv.slice(-2)).toEqual(["-p", "hi"]);

@@ -20,7 +20,7 @@ describe("a gateway, towards agents,", () => {
     await waitForTools(await connectV1(gateway.url), "sleep", "count");
   });
 
-  it.each(["2025-11-25", "2025-06-18", "2025-03-26"])("speaks %s", async (version) => {
+  it.each(["2025-11-25", "2025-06-18", "2025-03-26"])("speaks %s [agent-11]", async (version) => {
     const wire = await openHttpWire(gateway.url, version);
     expect(JSON.parse(wire.initialized)).toMatchObject({ id: 0, result: { protocolVersion: version } });
     expect(wire.sessionId).toMatch(/^[\x21-\x7e]+$/);
@@ -33,7 +33,7 @@ describe("a gateway, towards agents,", () => {
     expect(result.protocolVersion).toBe("2025-11-25");
   });
 
-  it("takes batches in 2025-03-26, and answers each of their requests", async () => {
+  it("takes batches in 2025-03-26, and answers each of their requests [agent-11]", async () => {
     const wire = await openHttpWire(gateway.url, "2025-03-26");
     const call = '{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"count","arguments":{}}}';
     const answer = await wire.send(`[${list(1)},${call},{"jsonrpc":"2.0","id":3,"method":"ping"}]`);
@@ -56,7 +56,7 @@ describe("a gateway, towards agents,", () => {
     expect((await wire.send(INITIALIZED)).status).toBe(202);
   });
 
-  it("refuses a foreign Host or Origin", async () => {
+  it("refuses a foreign Host or Origin [agent-8]", async () => {
     const wire = await openHttpWire(gateway.url);
     expect((await wire.post(list(1), { origin: "http://evil.example.com" })).status).toBe(403);
     expect((await wire.post(list(1), { origin: gateway.origin })).status).toBe(200);
@@ -73,7 +73,7 @@ describe("a gateway, towards agents,", () => {
     expect(seen).toEqual([20, 40]);
   });
 
-  it("a stream that broke in the middle of a call is resumed by Last-Event-ID, and nothing is lost", async () => {
+  it("a stream that broke in the middle of a call is resumed by Last-Event-ID, and nothing is lost [agent-12]", async () => {
     const wire = await openHttpWire(gateway.url);
     const headers = { "mcp-session-id": wire.sessionId, "mcp-protocol-version": "2025-11-25" };
     const abort = new AbortController();

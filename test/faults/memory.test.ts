@@ -131,7 +131,7 @@ describe.skipIf(!linux)("memory", () => {
     expect(growth()).toBeLessThan(RSS_GROWTH);
   }, 300_000);
 
-  it("is bounded under streams that nobody reads or resumes [bounded]", async () => {
+  it("is bounded under streams that nobody reads or resumes [bounded] [agent-12]", async () => {
     const { gateway, honest, growth } = await scene({ hoarder: faultServer("hoarder") }, [
       ["half", { bytes: 10, endAfterMs: 0 }],
     ]);

@@ -186,7 +186,7 @@ describe("a server that answers a kept write with", () => {
   };
 
   it.each(CASES.flatMap((one) => (["keyed", "keyless"] as const).map((tool) => [one.what, tool, one] as const)))(
-    "%s: the %s write is classified by it alone [unknown-is-said] [no-double-effect]",
+    "%s: the %s write is classified by it alone [unknown-is-said] [no-double-effect] [agent-4] [agent-7]",
     async (_what, tool, { act, ...expected }) => {
       const n = `write-${ids}`;
       server.act = act;
