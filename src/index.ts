@@ -33,7 +33,7 @@ export type {
 } from "./host/host.js";
 export type { HostPins } from "./host/pins.js";
 export { createLog, type Log, type LogOptions } from "./observe/log.js";
-export type { OpenTelemetryApi } from "./observe/opentelemetry.js";
+export type { OpenTelemetryApi } from "./observe/telemetry/opentelemetry.js";
 export type { Guard, GuardVerdict } from "./policy/guard.js";
 export { Fault, type FaultCode } from "./protocol/errors.js";
 export type { JsonObject } from "./protocol/jsonrpc.js";

@@ -10,7 +10,7 @@ const src = fileURLToPath(new URL("../src", import.meta.url));
 
 /** Folder → the folders that its files import, types included. "." is the root: the public API alone. */
 const ALLOWED: Readonly<Record<string, string>> = {
-  ".": "config contracts executor/client executor/wire gateway gateway/state host observe policy protocol runtime",
+  ".": "config contracts executor/client executor/wire gateway gateway/state host observe observe/telemetry policy protocol runtime",
   "agents/import": "config config/clients config/inputs runtime",
   "agents/run": "agents/import config config/inputs",
   "agents/setup": "agents/import config config/edit runtime",
@@ -61,7 +61,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/calls observe/metrics observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
+    "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
   "gateway/door": "contracts contracts/control control control/door runtime tokens",
   "gateway/engine": "catalog contracts contracts/engine runtime store/nats store/ownership",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
@@ -80,12 +80,13 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "mailbox/pairing": "contracts mailbox protocol runtime",
   "mailbox/share": "contracts mailbox mailbox/peer mailbox/wire observe protocol runtime",
   "mailbox/wire": "protocol runtime",
-  host: "config contracts gateway gateway/state observe policy protocol runtime upstream",
+  host: "config contracts gateway gateway/state observe observe/telemetry policy protocol runtime upstream",
   observe: "contracts observe/trace protocol runtime",
   "observe/audit": "contracts contracts/control observe protocol runtime/redact",
   "observe/calls": "contracts/control observe protocol",
   "observe/metrics": "contracts observe observe/audit observe/calls protocol runtime",
   "observe/server-logs": "observe",
+  "observe/telemetry": "observe observe/metrics observe/trace runtime",
   "observe/trace": "contracts protocol",
   outbox: "contracts outbox/lanes protocol runtime",
   "outbox/lanes": "contracts protocol runtime",

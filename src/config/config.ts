@@ -137,7 +137,7 @@ export interface Config {
   readonly cache: CacheLimits;
   readonly outbox: OutboxLimits;
   /** Where spans go, by OTLP over HTTP. Undefined where calls are not traced. */
-  readonly telemetry: { readonly otlp: string } | undefined;
+  readonly telemetry: { readonly otlp: string; readonly metrics: boolean } | undefined;
   /** Undefined where none is kept. */
   readonly audit: AuditConfig | undefined;
   /** `calls`: a line for each; undefined where whoever starts the gateway decides. */

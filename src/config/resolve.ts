@@ -189,13 +189,10 @@ function resolveExecutor(name: string, entry: ExecutorEntry, path: KeyPath, cont
 }
 
 /** An object without our key is another client's. */
-function resolveTelemetry(
-  telemetry: Settings["telemetry"] | undefined,
-  context: ResolveContext,
-): { otlp: string } | undefined {
+function resolveTelemetry(telemetry: Settings["telemetry"] | undefined, context: ResolveContext): Config["telemetry"] {
   if (telemetry?.otlp === undefined) return undefined;
   const otlp = resolveUrl(telemetry.otlp, ["telemetry", "otlp"], context);
-  return otlp === undefined ? undefined : { otlp };
+  return otlp === undefined ? undefined : { otlp, metrics: telemetry.metrics ?? true };
 }
 
 function resolveShare(share: Settings["share"] | undefined, context: ResolveContext): ShareConfig | undefined {

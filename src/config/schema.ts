@@ -412,8 +412,9 @@ const outbox = strict({
 const telemetry = loose({
   otlp: optional(
     filled,
-    "Where spans are sent, as OTLP over HTTP: `http://127.0.0.1:4318/v1/traces`. Default: nowhere.",
+    "Where spans and metrics are sent, as OTLP over HTTP: `http://127.0.0.1:4318`. Default: nowhere.",
   ),
+  metrics: optional(flag(), "Whether metrics are sent beside the spans. Default: `true`."),
 });
 
 const log = strict(
@@ -530,7 +531,7 @@ export const settingsFields = {
   pageSize: defaulted(whole({ min: 1, max: 100_000 }), DEFAULT_PAGE_SIZE, "Entries in a page of a list."),
   cache: defaulted(cache, {}, "Bounds on the results that are kept."),
   outbox: defaulted(outbox, {}, "Bounds on the calls that are kept while their servers are away."),
-  telemetry: optional(telemetry, "Where spans go."),
+  telemetry: optional(telemetry, "Where spans and metrics go."),
   audit: optional(auditForm, "A log of calls, refusals and acts of operators that cannot be changed unseen."),
   log: defaulted(log, {}, "What is logged."),
 };

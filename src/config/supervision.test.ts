@@ -137,7 +137,7 @@ describe("cache and telemetry", () => {
       telemetry: { otlp: "http://127.0.0.1:4318/v1/traces" },
     });
     expect(config.cache).toEqual({ maxBytes: 67_108_864, entriesPerTool: 2, maxTtlMs: 3_600_000 });
-    expect(config.telemetry).toEqual({ otlp: "http://127.0.0.1:4318/v1/traces" });
+    expect(config.telemetry).toEqual({ otlp: "http://127.0.0.1:4318/v1/traces", metrics: true });
     const gemini = { enabled: true, target: "gcp", otlpEndpoint: "" };
     expect(parse({ mcpServers: {}, telemetry: gemini })).toMatchObject({ telemetry: undefined, warnings: [] });
   });

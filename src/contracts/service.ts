@@ -114,5 +114,14 @@ export interface Service {
   sessionOpened(session: Caller, scope: string | undefined, isFromBefore?: boolean): void;
   /** An open session listens again and may have missed what changed: it is told that all it knows may be old. */
   catchUp(session: Caller, scope: string | undefined): void;
-  sessionClosed(session: Caller): void;
+  /** `fault` is the code of what ended it; undefined where it was its agent, time or room. */
+  sessionClosed(session: Caller, fault?: string): void;
 }
+
+/** Told of sessions as they come and go; `fault` is the code of what ended one. */
+export type SessionWatch = (
+  what: "opened" | "resumed" | "closed",
+  session: Caller,
+  scope?: string,
+  fault?: string,
+) => void;

@@ -93,6 +93,10 @@ export interface EndpointStats {
   readonly connections: number;
   readonly sessions: number;
   readonly streams: number;
+  /** The same by what they are: of legacy sessions, of the old HTTP+SSE, of modern requests. */
+  readonly streamsBy: Readonly<Record<"legacy" | "sse" | "modern", number>>;
+  /** Notifications that slow readers had no room for. */
+  readonly leftOut: number;
   readonly inFlight: number;
   readonly retainedBytes: number;
   readonly draining: boolean;
@@ -158,6 +162,7 @@ class Endpoint implements HttpEndpoint {
   /** Connections of other gateways. */
   readonly #passed = new WeakSet<Duplex>();
   readonly #streams = new Set<EventStream>();
+  readonly #leftOut = { count: 0 };
   readonly #asked = new Set<AskedSession>();
   readonly #modernStreams = new Set<HttpOutlet>();
   readonly #retained: Retained;
@@ -194,6 +199,7 @@ class Endpoint implements HttpEndpoint {
       now: () => clock.now(),
       open: this.#streams,
       asked: this.#asked,
+      leftOut: this.#leftOut,
     };
     const { service, sealer, homes } = options;
     const wall = () => clock.wall();
@@ -204,7 +210,11 @@ class Endpoint implements HttpEndpoint {
     this.#modern = new ModernEra({ service, sealer, limits, held, clock, failed, home: homes?.self });
     this.#eras = {
       legacy: new LegacyPosts({ service, sessions: this.#sessions, waiting, wall, failed, homes }),
-      modern: new ModernPosts(this.#modern, { readers, waiting, open: this.#modernStreams }, homes),
+      modern: new ModernPosts(
+        this.#modern,
+        { readers, waiting, open: this.#modernStreams, leftOut: this.#leftOut },
+        homes,
+      ),
     };
     const isStillAllowed = (res: ServerResponse, principal: Principal) => this.#isStillAllowed(res, principal);
     this.#reading = { limits, held, open: new OpenBodies(), failed, isStillAllowed };
@@ -532,6 +542,8 @@ class Endpoint implements HttpEndpoint {
       connections: this.#connections,
       sessions: this.#sessions.size + this.#sse.size + this.#modern.presences,
       streams: this.#streams.size + this.#sse.size + this.#modernStreams.size,
+      streamsBy: { legacy: this.#streams.size, sse: this.#sse.size, modern: this.#modernStreams.size },
+      leftOut: this.#leftOut.count,
       inFlight: this.#waiting.size + this.#sse.inFlight,
       retainedBytes: this.#retained.bytes,
       draining: this.#closing !== undefined,

@@ -18,6 +18,7 @@ import { claimSocketPath } from "../control/socket-path.js";
 import { OPERATOR_UPGRADE, RUN_UPGRADE, SHARE_UPGRADE, STDIO_UPGRADE } from "../control/upgrades.js";
 import { brokerUrlOf } from "../mailbox/wire/broker-url.js";
 import type { ExpositionFormat } from "../observe/metrics/exposition.js";
+import { MetricReader } from "../observe/metrics/metric-reader.js";
 import { Scrapes } from "../observe/metrics/scrapes.js";
 import type { ContextChanges } from "../policy/contexts.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
@@ -86,9 +87,9 @@ function formatOf(format: string | null): ExpositionFormat {
 }
 
 function routesOf(gateway: Gateway): ControlRoutes {
-  const facts = () => ({ status: gateway.status(), runs: gateway.runs.list().length, outbox: gateway.outbox?.own });
-  const scrapes = new Scrapes(gateway.lookout.records, facts, systemClock);
-  gateway.onClose(() => scrapes.close());
+  const reader = new MetricReader(gateway.lookout.records, () => gateway.metricFacts(), systemClock);
+  const scrapes = new Scrapes(reader, systemClock);
+  gateway.onClose(() => reader.close());
   return {
     ...mailboxRoutes(gateway),
     ...tokenRoutes(gateway.state),

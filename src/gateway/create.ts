@@ -6,8 +6,9 @@ import { answersIn } from "../config/inputs/answers.js";
 import { type ConfigInput, loadConfig, resolveConfig } from "../config/load.js";
 import type { NameMode } from "../contracts/settings.js";
 import { type Log, SILENT } from "../observe/log.js";
-import type { OpenTelemetryApi } from "../observe/opentelemetry.js";
-import { openTelemetry } from "../observe/telemetry.js";
+import { MetricReader } from "../observe/metrics/metric-reader.js";
+import type { OpenTelemetryApi } from "../observe/telemetry/opentelemetry.js";
+import { openTelemetry } from "../observe/telemetry/telemetry.js";
 import { systemClock } from "../runtime/clock.js";
 import type { HeldWatcher } from "../runtime/memory/held-bytes.js";
 import { packageVersion } from "../runtime/version.js";
@@ -118,7 +119,9 @@ export async function openGateway({ stateDir, opentelemetry, ...parts }: ClosedP
       log: (level, text) => log[level](text),
     });
     const audit = config.audit && (await (await import("./lookout/open-audit.js")).openAudit(config.audit, state, log));
-    return new Gateway({ ...parts, state, telemetry, audit });
+    const gateway = new Gateway({ ...parts, state, telemetry, audit });
+    await telemetry?.takeMetrics(new MetricReader(gateway.lookout.records, () => gateway.metricFacts(), systemClock));
+    return gateway;
   } catch (error) {
     await state.close();
     throw error;

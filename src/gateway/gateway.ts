@@ -10,7 +10,8 @@ import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
 import type { StdioEndpointOptions } from "../endpoint/stdio/stdio.js";
 import type { Log } from "../observe/log.js";
-import type { Telemetry } from "../observe/telemetry.js";
+import type { GatewayFacts } from "../observe/metrics/gateway-metrics.js";
+import type { Telemetry } from "../observe/telemetry/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
 import type { Pipeline } from "../pipeline/pipeline.js";
 import type { ContextChanges } from "../policy/contexts.js";
@@ -416,6 +417,18 @@ export class Gateway {
     return this.#stages.mailboxes;
   }
 
+  /** @internal What is counted beside its records and its status. */
+  metricFacts(): GatewayFacts {
+    const { engine } = this.#state;
+    return {
+      status: this.status(),
+      runs: this.runs.list().length,
+      outbox: this.outbox?.own,
+      endpoint: this.#endpoint?.http.stats(),
+      partitions: engine?.partitions.gateways().find(({ gateway }) => gateway === engine.self)?.partitions,
+    };
+  }
+
   status(): GatewayStatus {
     const { catalog, cache, credentials, executors, held, sharing } = this.#stages;
     const quarantined = quarantinedByServer(catalog, this.pins);
@@ -500,6 +513,7 @@ export class Gateway {
   }
 
   async #end(): Promise<true> {
+    const metrics = this.#telemetry?.endMetrics();
     // First, because it is quick and what follows may not come to its end.
     await this.#stages.lists.save();
     await this.servers.close().finally(() => this.#stages.outbox.close());
@@ -512,7 +526,7 @@ export class Gateway {
     await this.#stages.mailboxes.close();
     await this.#control?.close();
     await this.#stages.reaper.close();
-    await this.#telemetry?.close();
+    await Promise.all([metrics, this.#telemetry?.close()]);
     return true;
   }
 

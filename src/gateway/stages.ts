@@ -8,6 +8,7 @@ import type { Config } from "../config/config.js";
 import type { AgentProfile } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
 import type { ServerSpec } from "../contracts/server-spec.js";
+import type { SessionWatch } from "../contracts/service.js";
 import { DEFAULT_ROLE } from "../contracts/settings.js";
 import type { ServerIntro } from "../contracts/upstream.js";
 import { Credentials } from "../credentials/credentials.js";
@@ -23,7 +24,7 @@ import { Happenings } from "../observe/metrics/happenings.js";
 import { ServerLabels } from "../observe/metrics/server-labels.js";
 import { CallObserver } from "../observe/observed-call.js";
 import { type KeptStderr, keepStderr } from "../observe/server-logs/keep.js";
-import type { Telemetry } from "../observe/telemetry.js";
+import type { Telemetry } from "../observe/telemetry/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
 import { Pipeline } from "../pipeline/pipeline.js";
 import { TaskOwners } from "../pipeline/tasks/owners.js";
@@ -349,12 +350,12 @@ function marksOf({ engine }: GatewayState, version: string): ConfigMarks | undef
 }
 
 /** Sessions are what legacy agents have: a modern one that called lately is none. */
-function sessionsSeen(happenings: Happenings, told: ReturnType<typeof sessionLog>): NonNullable<typeof told> {
-  return (what, session, scope) => {
+function sessionsSeen(happenings: Happenings, told: ReturnType<typeof sessionLog>): SessionWatch {
+  return (what, session, scope, fault) => {
     told?.(what, session, scope);
     if (session.era !== "legacy") return;
     const { sessionKey, version } = session;
-    if (what === "closed") happenings.sessionClosed(sessionKey, version, systemClock.now());
+    if (what === "closed") happenings.sessionClosed(sessionKey, version, systemClock.now(), fault);
     else happenings.sessionOpened(sessionKey, systemClock.now(), what === "resumed");
   };
 }

@@ -6,7 +6,7 @@ import type { ConfigInput } from "../config/load.js";
 import type { Principal } from "../contracts/caller.js";
 import { openGateway } from "../gateway/create.js";
 import { type Log, SILENT } from "../observe/log.js";
-import type { OpenTelemetryApi } from "../observe/opentelemetry.js";
+import type { OpenTelemetryApi } from "../observe/telemetry/opentelemetry.js";
 import { type HostDefaults, ToolHost } from "./host.js";
 
 /** The keys of a config that a host has a use for: it has no endpoint, and its servers come by spawn(). */

@@ -8,7 +8,7 @@ import { type ExposedName, type OwnName, type OwnToolName, ownName } from "../co
 import type { ReceiptDesk } from "../contracts/outbox.js";
 import type { Pins } from "../contracts/pins.js";
 import type { ServerHandle, Servers } from "../contracts/servers.js";
-import type { AgentCall, Introduction, Service } from "../contracts/service.js";
+import type { AgentCall, Introduction, Service, SessionWatch } from "../contracts/service.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
 import type { CallObserver } from "../observe/observed-call.js";
 import type { Budgets } from "../policy/budget.js";
@@ -68,7 +68,7 @@ export interface PipelineDeps {
   /** Undefined where nobody wants to know of calls. */
   readonly observer?: CallObserver | undefined;
   /** Told of agents that come and go. Undefined where nobody wants to know. */
-  readonly onSession?: ((what: "opened" | "resumed" | "closed", session: Caller, scope?: string) => void) | undefined;
+  readonly onSession?: SessionWatch | undefined;
   /** Called when what is known of a server has changed: keep its snapshot. */
   readonly onKnown: (server: string) => void;
   readonly log: (level: "info" | "warn" | "error", text: string, error?: unknown) => void;
@@ -256,8 +256,8 @@ export class Pipeline implements Service, UpstreamEvents {
     this.sessions.catchUp(session.sessionKey, capabilities);
   }
 
-  sessionClosed(session: Caller): void {
-    this.#deps.onSession?.("closed", session);
+  sessionClosed(session: Caller, fault?: string): void {
+    this.#deps.onSession?.("closed", session, undefined, fault);
     this.#inUse.subscriptions.sessionClosed(session);
     this.#servers.sessionClosed(session.sessionKey);
   }

@@ -160,7 +160,7 @@ export class HttpSessions {
     this.#byKey.delete(session.sessionKey);
     this.#byId.delete(entry.id);
     session.close(typeof why === "string" ? new Fault("closing", why) : why);
-    this.#options.service.sessionClosed(session);
+    this.#options.service.sessionClosed(session, typeof why === "string" ? undefined : why.code);
   }
 
   /** Ends a session for good: its id is refused from now on, and after a restart once the promise has resolved. */

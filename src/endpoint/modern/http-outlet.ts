@@ -35,6 +35,8 @@ export interface ModernHttp {
   readonly waiting: WaitingPosts;
   /** Open event streams, for keep-alive comments. */
   readonly open: Set<HttpOutlet>;
+  /** Notifications that slow readers had no room for. */
+  readonly leftOut?: { count: number };
 }
 
 export class HttpOutlet implements Outlet, WaitingPost {
@@ -101,7 +103,10 @@ export class HttpOutlet implements Outlet, WaitingPost {
   }
 
   notify(text: string): void {
-    if (!this.#replied && this.#hasRoom(text) && this.#stream()) this.#write(messageEvent(undefined, text));
+    if (this.#replied) return;
+    if (!this.#hasRoom(text)) {
+      if (this.#http.leftOut !== undefined) this.#http.leftOut.count++;
+    } else if (this.#stream()) this.#write(messageEvent(undefined, text));
   }
 
   /**

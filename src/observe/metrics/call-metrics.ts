@@ -105,6 +105,10 @@ export class CallMetrics implements CallSink {
     if (method === "tools/list" && this.#names.isAnyAway()) this.#happenings.caught("menu");
   }
 
+  get histograms(): readonly Histogram[] {
+    return [this.durations, this.serverDurations, this.own];
+  }
+
   batchEnded(dropped: number): void {
     this.dropped += dropped;
   }

@@ -1,9 +1,9 @@
-// All metrics of a gateway, as one text. It is loaded when somebody asks for the first time.
+// All metrics of a gateway. It is loaded when somebody asks for the first time.
 
 import type { OutboxView } from "../../contracts/outbox.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import type { CallRecords } from "./call-records.js";
-import { type ExpositionFormat, exposition, type Metrics } from "./exposition.js";
+import type { Metrics } from "./exposition.js";
 import type { Gauge } from "./series.js";
 import { outboxGauges, statusGauges } from "./status-gauges.js";
 
@@ -14,22 +14,16 @@ export interface GatewayFacts {
   readonly status: GatewayStatus;
   /** Agents that `toolway run` started and that are there. */
   readonly runs: number;
+  /** Of its endpoint; undefined where it has none. */
+  readonly endpoint?: { readonly streamsBy: Readonly<Record<string, number>>; readonly leftOut: number } | undefined;
+  /** How many partitions of the engine are its own; undefined where it is alone. */
+  readonly partitions?: number | undefined;
   /** Undefined where no calls are kept. */
   readonly outbox: OutboxView | undefined;
 }
 
-export function gatewayMetrics(
-  facts: GatewayFacts,
-  records: CallRecords,
-  ofProcess: readonly Gauge[],
-  wallMs: number,
-  format: ExpositionFormat,
-): string {
-  return exposition(allMetrics(facts, records, ofProcess, wallMs), format);
-}
-
-function allMetrics(
-  { status, runs, outbox }: GatewayFacts,
+export function allMetrics(
+  { status, runs, outbox, endpoint, partitions }: GatewayFacts,
   { metrics: calls, happenings, dropped }: CallRecords,
   ofProcess: readonly Gauge[],
   wallMs: number,
@@ -57,22 +51,49 @@ function allMetrics(
     name: "toolway_dropped_total",
     help: "What was not kept, since it came too fast.",
     kind: "counter",
-    values: Object.entries({ metrics: calls.dropped, ...dropped() }).map(([what, count]) => [[["what", what]], count]),
+    values: Object.entries({ metrics: calls.dropped, events: endpoint?.leftOut ?? 0, ...dropped() }).map(
+      ([what, count]) => [[["what", what]], count],
+    ),
   };
   return {
     counters: [calls.requests, calls.cache, calls.bytes, ...happenings.counters],
-    histograms: [calls.durations, calls.serverDurations, calls.own, ...happenings.histograms],
+    histograms: [...calls.histograms, ...happenings.histograms],
     gauges: [
       build,
       folded,
       lost,
       { name: "toolway_runs", help: "Agents that `toolway run` started.", values: [[[], runs]] },
+      ...(endpoint === undefined ? [] : [streams(endpoint.streamsBy)]),
+      ...(status.engine === undefined ? [] : engineGauges(status.engine.state, partitions ?? 0)),
       ...auditGauges(status.audit),
       ...statusGauges(status, wallMs),
       ...(outbox === undefined ? [] : outboxGauges(outbox, wallMs)),
       ...ofProcess,
     ],
   };
+}
+
+function streams(byKind: Readonly<Record<string, number>>): Gauge {
+  return {
+    name: "toolway_streams",
+    help: "Open event streams of agents: of legacy sessions, of the old HTTP+SSE, of modern requests.",
+    values: Object.entries(byKind).map(([kind, count]) => [[["kind", kind]], count]),
+  };
+}
+
+function engineGauges(state: string, partitions: number): Gauge[] {
+  return [
+    {
+      name: "toolway_engine_up",
+      help: "1 while the engine that gateways share is connected.",
+      values: [[[], state === "connected" ? 1 : 0]],
+    },
+    {
+      name: "toolway_partitions_owned",
+      help: "Partitions of the engine that this gateway acts for.",
+      values: [[[], partitions]],
+    },
+  ];
 }
 
 function auditGauges(audit: GatewayFacts["status"]["audit"]): Gauge[] {

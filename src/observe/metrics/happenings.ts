@@ -105,12 +105,19 @@ export class Happenings {
     if (this.#opened.size < MAX_TIMED) this.#opened.set(key, nowMs);
   }
 
-  sessionClosed(key: string, version: string, nowMs: number): void {
+  /** `fault` is the code of what ended it; undefined where nothing went wrong. */
+  sessionClosed(key: string, version: string, nowMs: number, fault?: string): void {
     const openedMs = this.#opened.get(key);
     if (openedMs === undefined) return;
     this.#opened.delete(key);
     const label = VERSIONS.has(version) ? version : UNKNOWN;
-    this.agentSessions.observe([["mcp_protocol_version", label]], (nowMs - openedMs) / 1_000);
+    this.agentSessions.observe(
+      [
+        ["mcp_protocol_version", label],
+        ["error_type", errorType(fault)],
+      ],
+      (nowMs - openedMs) / 1_000,
+    );
   }
 
   get counters(): readonly Counter[] {

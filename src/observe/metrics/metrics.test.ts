@@ -1,49 +1,17 @@
 import { describe, expect, it } from "vitest";
+import { readExposition } from "../../../test/fixtures/exposition.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import { type CallRecord, emptyRecord } from "../call-record.js";
 import { CallMetrics } from "./call-metrics.js";
 import type { CallRecords } from "./call-records.js";
 import { type ExpositionFormat, exposition } from "./exposition.js";
-import { type GatewayFacts, gatewayMetrics } from "./gateway-metrics.js";
+import { allMetrics, type GatewayFacts } from "./gateway-metrics.js";
 import { Happenings } from "./happenings.js";
 import { ProcessGauges } from "./process-gauges.js";
 import { Counter, Histogram } from "./series.js";
 import { ServerLabels } from "./server-labels.js";
 
-interface Sample {
-  readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-}
-
-/** A strict reader of the older text form: what it does not know, it refuses. */
-function read(text: string): { samples: Sample[]; types: Map<string, string> } {
-  expect(text.endsWith("\n")).toBe(true);
-  const samples: Sample[] = [];
-  const types = new Map<string, string>();
-  for (const line of text.slice(0, -1).split("\n")) {
-    const type = /^# TYPE ([a-zA-Z_:][\w:]*) (counter|gauge|histogram)$/.exec(line);
-    if (type !== null) {
-      expect(types.has(type[1] as string), line).toBe(false);
-      types.set(type[1] as string, type[2] as string);
-      continue;
-    }
-    if (/^# HELP [a-zA-Z_:][\w:]* \S/.test(line)) continue;
-    const sample = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (NaN|[+-]Inf|-?[\d.]+(?:e[+-]?\d+)?)$/.exec(line);
-    if (sample === null) throw new Error(`not a sample: ${line}`);
-    const labels: Record<string, string> = {};
-    let rest = sample[2] ?? "";
-    while (rest !== "") {
-      const pair = /^([a-zA-Z_]\w*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)/.exec(rest);
-      if (pair === null) throw new Error(`not labels: ${line}`);
-      expect(labels[pair[1] as string], line).toBeUndefined();
-      labels[pair[1] as string] = (pair[2] as string).replace(/\\(.)/g, (_, c) => (c === "n" ? "\n" : c));
-      rest = rest.slice(pair[0].length);
-    }
-    samples.push({ name: sample[1] as string, labels, value: Number(sample[3]?.replace("Inf", "Infinity")) });
-  }
-  return { samples, types };
-}
+const read = (text: string) => readExposition(text);
 
 const none = { counters: [], histograms: [], gauges: [] };
 
@@ -67,7 +35,7 @@ function all(more: Partial<GatewayFacts> = {}, format: ExpositionFormat = "prome
   const gauges = new ProcessGauges();
   const write = () => {
     const facts = { status, runs: 3, outbox: undefined, ...more };
-    return gatewayMetrics(facts, records, gauges.read(), Date.UTC(2026, 0, 1, 0, 1), format);
+    return exposition(allMetrics(facts, records, gauges.read(), Date.UTC(2026, 0, 1, 0, 1)), format);
   };
   return { metrics, happenings, write, gauges };
 }

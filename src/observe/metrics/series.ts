@@ -21,12 +21,12 @@ interface LabelledValue<T> {
 /** The values of one metric, one for each set of labels. */
 class Sets<T> {
   readonly #sets = new Map<string, LabelledValue<T>>();
-  readonly #make: () => T;
+  readonly #make: (labels: Labels) => T;
   readonly #maxSets: number;
   /** Observations that found no room for labels of their own. */
   folded = 0;
 
-  constructor(make: () => T, maxSets: number) {
+  constructor(make: (labels: Labels) => T, maxSets: number) {
     this.#make = make;
     this.#maxSets = maxSets;
   }
@@ -49,7 +49,7 @@ class Sets<T> {
   }
 
   #add(key: string, labels: Labels): T {
-    const value = this.#make();
+    const value = this.#make(labels);
     this.#sets.set(key, { labels, value });
     return value;
   }
@@ -100,9 +100,12 @@ export class Distribution {
   /** Each bound's own, and one for what is above all of them. */
   readonly counts: number[];
   sum = 0;
+  /** Is told of each; undefined where nobody else keeps them. */
+  tell: ((value: number) => void) | undefined;
   readonly #bounds: readonly number[];
 
-  constructor(bounds: readonly number[]) {
+  constructor(bounds: readonly number[], tell?: (value: number) => void) {
+    this.tell = tell;
     this.#bounds = bounds;
     this.counts = new Array<number>(bounds.length + 1).fill(0);
   }
@@ -113,6 +116,7 @@ export class Distribution {
     while (at < bounds.length && value > (bounds[at] as number)) at++;
     this.counts[at] = (this.counts[at] as number) + 1;
     this.sum += value;
+    this.tell?.(value);
   }
 }
 
@@ -121,12 +125,19 @@ export class Histogram {
   readonly help: string;
   readonly bounds: readonly number[];
   readonly #sets: Sets<Distribution>;
+  #teller: ((labels: Labels) => (value: number) => void) | undefined;
 
   constructor(name: string, help: string, bounds: readonly number[], maxSets = MAX_SETS) {
     this.name = name;
     this.help = help;
     this.bounds = bounds;
-    this.#sets = new Sets(() => new Distribution(bounds), maxSets);
+    this.#sets = new Sets((labels) => new Distribution(bounds, this.#teller?.(labels)), maxSets);
+  }
+
+  /** Who else is told of each observation, by its labels. */
+  tell(teller: (labels: Labels) => (value: number) => void): void {
+    this.#teller = teller;
+    for (const { labels, value } of this.#sets.all()) value.tell = teller(labels);
   }
 
   observe(labels: Labels, value: number): void {

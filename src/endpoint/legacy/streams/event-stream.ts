@@ -24,6 +24,8 @@ export interface StreamContext {
   readonly open: Set<EventStream>;
   /** Sessions that servers have asked something: whether their agents are still there is looked at now and then. */
   readonly asked: Set<AskedSession>;
+  /** Notifications that slow readers had no room for. */
+  readonly leftOut?: { count: number };
 }
 
 export interface AskedSession {
@@ -158,7 +160,10 @@ export class EventStream {
     if (this.#hasRoom(text)) {
       this.#sayLeftOut();
       this.send(text);
-    } else this.#leftOut++;
+      return;
+    }
+    this.#leftOut++;
+    if (this.#context.leftOut !== undefined) this.#context.leftOut.count++;
   }
 
   /** One for whom nothing waits takes a message of any size. What is kept for one who is away has its own bound. */

@@ -1,11 +1,11 @@
 // Sends finished spans to an OpenTelemetry collector over HTTP, in batches. Telemetry never harms what it tells of:
 // the queue is bounded, what does not fit or cannot be delivered is dropped and counted.
 
-import type { Pool } from "undici";
-import { fullJitter } from "../runtime/backoff.js";
-import { within } from "../runtime/wait.js";
-import { type Origin, otlpBody } from "./otlp-json.js";
-import type { FinishedSpan, SpanSink } from "./traces.js";
+import { fullJitter } from "../../runtime/backoff.js";
+import type { FinishedSpan, SpanSink } from "../traces.js";
+import { Collector, type CollectorOptions } from "./collector.js";
+import type { Origin } from "./json.js";
+import { otlpBody } from "./span-json.js";
 
 /** Spans that wait; about 1 kB each. Room for a burst, or for a collector that is away for a moment. */
 const MAX_QUEUED = 8_192;
@@ -13,25 +13,13 @@ const MAX_QUEUED = 8_192;
 const MAX_BATCH = 512;
 /** A batch that is not full waits so long: soon enough for somebody who looks for the call just made. */
 const BATCH_AFTER_MS = 1_000;
-/** A collector that takes longer than this is overloaded. */
-const SEND_TIMEOUT_MS = 10_000;
 /** Attempts at one batch. With the waits between them, a collector may be away for about a minute. */
 const MAX_ATTEMPTS = 8;
 const BACKOFF = { baseMs: 1_000, maxMs: 15_000 };
-/** Longest that a collector may make us wait by Retry-After. */
-const MAX_RETRY_AFTER_MS = 60_000;
 /** How long closing waits for the last spans. */
 const CLOSE_MS = 2_000;
-/** So much of an answer's body is read; it says at most how many spans were refused. */
-const MAX_ANSWER_BYTES = 64 * 1024;
-/** What OTLP allows to send again. */
-const RETRYABLE = new Set([429, 502, 503, 504]);
 
-export interface OtlpOptions {
-  /** Where the collector takes traces, path and all: `http://127.0.0.1:4318/v1/traces`. */
-  readonly url: string;
-  /** What the collector wants to be shown. Never logged. */
-  readonly headers?: Readonly<Record<string, string>>;
+export interface OtlpOptions extends CollectorOptions {
   readonly origin: Origin;
   readonly log: (level: "info" | "warn", text: string) => void;
   readonly random?: () => number;
@@ -47,20 +35,13 @@ export interface OtlpStats {
   readonly queued: number;
 }
 
-type Delivery = { readonly kind: "done"; readonly refused: number } | Undelivered;
-interface Undelivered {
-  readonly kind: "again" | "never";
-  readonly why: string;
-  readonly afterMs?: number;
-}
-
 export class OtlpExporter implements SpanSink {
   readonly #options: OtlpOptions;
   readonly #maxQueued: number;
+  readonly #collector: Collector;
   #queue: FinishedSpan[] = [];
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
-  #pool: Pool | undefined;
   #wake = () => {};
   #closing = false;
   readonly #aborted = new AbortController();
@@ -71,6 +52,7 @@ export class OtlpExporter implements SpanSink {
 
   constructor(options: OtlpOptions) {
     this.#options = options;
+    this.#collector = new Collector(options);
     this.#maxQueued = options.maxQueued ?? MAX_QUEUED;
   }
 
@@ -100,7 +82,7 @@ export class OtlpExporter implements SpanSink {
     clearTimeout(late);
     this.#dropped += this.#queue.length;
     this.#queue = [];
-    await this.#pool?.destroy();
+    await this.#collector.close();
   }
 
   #send(): void {
@@ -128,7 +110,7 @@ export class OtlpExporter implements SpanSink {
   /** How many spans of it the collector refused; undefined where it has none of them. */
   async #deliver(body: string): Promise<number | undefined> {
     for (let attempt = 0; ; attempt++) {
-      const delivery = await this.#post(body);
+      const delivery = await this.#collector.post(body, this.#aborted.signal);
       if (delivery.kind === "done") {
         if (this.#troubled) this.#options.log("info", "traces: the collector takes spans again");
         this.#troubled = false;
@@ -138,31 +120,6 @@ export class OtlpExporter implements SpanSink {
       if (delivery.kind === "never" || attempt + 1 >= MAX_ATTEMPTS || this.#closing) return undefined;
       const { random = Math.random, backoff = BACKOFF } = this.#options;
       await this.#pause(delivery.afterMs ?? fullJitter(attempt, random(), backoff));
-    }
-  }
-
-  async #post(body: string): Promise<Delivery> {
-    const { url, headers } = this.#options;
-    try {
-      // Loaded with the first span.
-      const undici = await import("undici");
-      const { origin, pathname, search } = new URL(url);
-      this.#pool ??= new undici.Pool(origin, { connections: 1, pipelining: 1 });
-      const { statusCode, ...answer } = await this.#pool.request({
-        method: "POST",
-        path: pathname + search,
-        headers: { ...headers, "content-type": "application/json" },
-        body,
-        signal: within(SEND_TIMEOUT_MS, this.#aborted.signal),
-      });
-      const text = await readSome(answer.body);
-      if (statusCode >= 200 && statusCode < 300) return { kind: "done", refused: refusedOf(text) };
-      const why = `the collector answered with status ${statusCode}`;
-      if (!RETRYABLE.has(statusCode)) return { kind: "never", why };
-      const afterMs = retryAfterMs(answer.headers["retry-after"]);
-      return { kind: "again", why, ...(afterMs === undefined ? {} : { afterMs }) };
-    } catch (error) {
-      return { kind: "again", why: `the collector cannot be reached: ${reason(error)}` };
     }
   }
 
@@ -184,37 +141,4 @@ export class OtlpExporter implements SpanSink {
     this.#troubled = true;
     this.#options.log("warn", `traces: ${why}. Spans that do not get through are dropped; calls are not affected.`);
   }
-}
-
-async function readSome(body: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) break;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
-}
-
-/** A collector may take a part. Nothing that it can say makes sending again right. */
-function refusedOf(text: string): number {
-  try {
-    const answer = JSON.parse(text) as { partialSuccess?: { rejectedSpans?: unknown } } | null;
-    const refused = Number(answer?.partialSuccess?.rejectedSpans ?? 0);
-    return Number.isSafeInteger(refused) && refused > 0 ? refused : 0;
-  } catch {
-    return 0;
-  }
-}
-
-function retryAfterMs(header: string | string[] | undefined): number | undefined {
-  const seconds = typeof header === "string" && /^\d{1,6}$/.test(header) ? Number(header) : undefined;
-  return seconds === undefined ? undefined : Math.min(seconds * 1000, MAX_RETRY_AFTER_MS);
-}
-
-/** A code such as ECONNREFUSED: messages may quote the address, and that may hold a password. */
-function reason(error: unknown): string {
-  const { code, name } = error as { code?: unknown; name?: unknown };
-  return String(code ?? name ?? "unknown");
 }

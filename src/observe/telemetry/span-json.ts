@@ -1,14 +1,7 @@
 // Finished spans as OTLP's JSON: the form of the body that a collector takes at /v1/traces. Pure.
 
-import type { FinishedSpan } from "./traces.js";
-
-/** Who says it: OTLP's resource and scope. */
-export interface Origin {
-  readonly serviceName: string;
-  readonly version: string;
-  /** Tells several gateways of one name apart. */
-  readonly instanceId: string;
-}
+import type { FinishedSpan } from "../traces.js";
+import { attributes, nanos, type Origin, resourceOf, scopeOf } from "./json.js";
 
 /** OTLP's numbers: a span that serves a remote caller, one that asks a server, and how it ended. */
 const KIND_SERVER = 2;
@@ -20,16 +13,12 @@ const FLAG_SAMPLED = 0x001;
 const FLAGS_REMOTE_PARENT = 0x300;
 const FLAGS_LOCAL_PARENT = 0x100;
 
-export function otlpBody(spans: readonly FinishedSpan[], { serviceName, version, instanceId }: Origin): string {
-  const resource = {
-    attributes: attributes({
-      "service.name": serviceName,
-      "service.version": version,
-      "service.instance.id": instanceId,
-    }),
-  };
-  const scope = { name: "toolway", version };
-  return JSON.stringify({ resourceSpans: [{ resource, scopeSpans: [{ scope, spans: spans.map(otlpSpan) }] }] });
+export function otlpBody(spans: readonly FinishedSpan[], origin: Origin): string {
+  return JSON.stringify({
+    resourceSpans: [
+      { resource: resourceOf(origin), scopeSpans: [{ scope: scopeOf(origin), spans: spans.map(otlpSpan) }] },
+    ],
+  });
 }
 
 function otlpSpan(span: FinishedSpan): object {
@@ -47,17 +36,4 @@ function otlpSpan(span: FinishedSpan): object {
     attributes: attributes(span.attributes),
     status: { code: span.isFailed ? STATUS_ERROR : STATUS_UNSET },
   };
-}
-
-function attributes(values: Readonly<Record<string, string | number>>): object[] {
-  return Object.entries(values).map(([key, value]) => ({
-    key,
-    // 64-bit integers are strings in OTLP's JSON.
-    value: typeof value === "number" ? { intValue: String(value) } : { stringValue: value },
-  }));
-}
-
-/** A double holds the microseconds of a date, not its nanoseconds. */
-function nanos(ms: number): string {
-  return `${Math.round(ms * 1000)}000`;
 }

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { TestClock } from "../../test/fixtures/test-clock.js";
-import type { Caller } from "../contracts/caller.js";
-import { Fault } from "../protocol/errors.js";
-import { parseMessage, type RequestMessage } from "../protocol/message.js";
-import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
-import { type CallRecord, emptyRecord } from "./call-record.js";
-import { CallObserver } from "./observed-call.js";
-import { otlpBody } from "./otlp-json.js";
-import { type CallInfo, type FinishedSpan, OwnTracer } from "./traces.js";
+import { TestClock } from "../../../test/fixtures/test-clock.js";
+import type { Caller } from "../../contracts/caller.js";
+import { Fault } from "../../protocol/errors.js";
+import { parseMessage, type RequestMessage } from "../../protocol/message.js";
+import { faultReply, type Reply, resultBytes } from "../../protocol/reply.js";
+import { type CallRecord, emptyRecord } from "../call-record.js";
+import { CallObserver } from "../observed-call.js";
+import { type CallInfo, type FinishedSpan, OwnTracer } from "../traces.js";
+import { otlpBody } from "./span-json.js";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT = "00f067aa0ba902b7";

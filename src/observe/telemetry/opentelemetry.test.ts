@@ -1,9 +1,9 @@
 // The bridge to the embedding program's tracer, against an API of the same shape that records.
 
 import { describe, expect, it } from "vitest";
-import { emptyRecord } from "./call-record.js";
+import { emptyRecord } from "../call-record.js";
+import type { CallInfo } from "../traces.js";
 import { ApiTracerBridge, type OpenTelemetryApi } from "./opentelemetry.js";
-import type { CallInfo } from "./traces.js";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const info: CallInfo = { name: "tools/call read", params: undefined };

@@ -3,11 +3,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { systemClock } from "../runtime/clock.js";
-import { emptyRecord } from "./call-record.js";
-import { OtlpExporter, type OtlpOptions } from "./otlp.js";
+import { systemClock } from "../../runtime/clock.js";
+import { emptyRecord } from "../call-record.js";
+import { OwnTracer } from "../traces.js";
+import { OtlpExporter, type OtlpOptions } from "./span-exporter.js";
 import { openTelemetry } from "./telemetry.js";
-import { OwnTracer } from "./traces.js";
 
 const SOON = { timeout: 15_000, interval: 20 };
 const origin = { serviceName: "toolway", version: "0", instanceId: "test" };

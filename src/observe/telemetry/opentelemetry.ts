@@ -1,10 +1,11 @@
 // Spans of the tracer that the embedding program has registered. The program hands us its `@opentelemetry/api`; nothing
 // of OpenTelemetry is a dependency of ours, so the parts of that API that we use are described here.
 
-import type { CallRecord } from "./call-record.js";
-import { attributesOf, sendingAttributes, spanErrorType } from "./span-facts.js";
-import { traceparentText } from "./trace/trace-context.js";
-import { type CallInfo, parentOf, type Span, type Tracer } from "./traces.js";
+import type { CallRecord } from "../call-record.js";
+import { attributesOf, sendingAttributes, spanErrorType } from "../span-facts.js";
+import { traceparentText } from "../trace/trace-context.js";
+import { type CallInfo, parentOf, type Span, type Tracer } from "../traces.js";
+import type { ApiMetrics } from "./opentelemetry-meter.js";
 
 /** `import * as api from "@opentelemetry/api"` fits. */
 export interface OpenTelemetryApi {
@@ -16,6 +17,8 @@ export interface OpenTelemetryApi {
   // biome-ignore lint/suspicious/noExplicitAny: as above
   readonly context: { active(): any };
   createTraceState?(text: string): ApiTraceState;
+  /** Without it there are spans, and no metrics. */
+  readonly metrics?: ApiMetrics;
 }
 
 interface ApiTracer {
