@@ -4,7 +4,7 @@ import { FlakyReporter } from "./test/flaky-reporter.js";
 import { PromisesReporter } from "./test/promises-reporter.js";
 import { TIERS } from "./test/tiers.js";
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   test: {
     // Only what hangs takes so long; with half a core, starting a dozen processes takes half a minute.
     testTimeout: 120_000,
@@ -29,6 +29,8 @@ export default defineConfig({
           setupFiles: ["test/setup/no-io.ts"],
           // Files share a worker: a worker for each would take as long again as the tests.
           isolate: false,
+          // `npm run test:unit` is what people run after every change; `npm test` makes all histories.
+          env: mode === "quick" ? { TOOLWAY_QUICK: "1" } : {},
           // Nothing here waits for anybody else: what hangs is told sooner.
           testTimeout: 60_000,
         },
@@ -38,4 +40,4 @@ export default defineConfig({
       { extends: true, test: { name: "system", ...TIERS.system, retry: full ? 0 : 1 } },
     ],
   },
-});
+}));

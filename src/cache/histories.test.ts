@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { type Asked, kept, modern, setUp } from "../../test/fixtures/cache/calls.js";
 import type { AgentCall } from "../contracts/service.js";
 import { Fault } from "../protocol/errors.js";
@@ -85,7 +86,7 @@ describe("for any history", () => {
         const { hits, coalesced } = cache.statsOf("s");
         if (hits + coalesced > calls.length) throw new Error("miscounted");
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 });

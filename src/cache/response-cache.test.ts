@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { TestClock } from "../../test/fixtures/test-clock.js";
 import { ownToolName } from "../contracts/names.js";
 import type { CacheLimits } from "../contracts/settings.js";
@@ -266,7 +267,7 @@ describe("ResponseCache against a model", () => {
           check(cache.bytes === bytes, "bytes are miscounted");
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 
@@ -279,7 +280,7 @@ describe("ResponseCache against a model", () => {
           check(read(cache, one, i)?.text === String(i), "not there");
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 });

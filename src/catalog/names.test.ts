@@ -1,7 +1,7 @@
 import { deepStrictEqual, strictEqual } from "node:assert";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { figure } from "../../test/faults/length.js";
+import { histories } from "../../test/faults/length.js";
 import { exposedName, ownName } from "../contracts/names.js";
 import type { Override } from "../contracts/settings.js";
 import { fold, MAX_NAME } from "./name-shape.js";
@@ -107,7 +107,7 @@ describe("prefixed names", () => {
           );
           expectUsable(names);
         }),
-        { numRuns: figure(1_000, 3_000) },
+        { numRuns: histories(1_000, 3_000) },
       );
     },
     TIMEOUT,
@@ -134,7 +134,7 @@ describe("prefixed names", () => {
           }
           expectUsable([...after.owners.keys()]);
         }),
-        { numRuns: figure(700, 2_000) },
+        { numRuns: histories(700, 2_000) },
       );
     },
     TIMEOUT,
@@ -149,7 +149,7 @@ describe("prefixed names", () => {
           const back = prefixed([{ server: "s", own: [...own].reverse(), overrides: new Map() }]).exposed.get("s");
           for (const tool of own) strictEqual(back?.get(tool), forth?.get(tool));
         }),
-        { numRuns: 1000 },
+        { numRuns: histories(1000) },
       );
     },
     TIMEOUT,
@@ -235,7 +235,7 @@ describe("plain names", () => {
           const { exposed } = plain([{ server: "s", own, overrides: new Map() }]);
           for (const tool of own) strictEqual(exposed.get("s")?.get(tool), tool.length === 0 ? undefined : tool);
         }),
-        { numRuns: 1000 },
+        { numRuns: histories(1000) },
       );
     },
     TIMEOUT,

@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { defaultSupervision, type ServerConfig } from "../config/config.js";
 import { type ServerSet, SpawnedServers } from "./spawned.js";
 
@@ -114,7 +115,7 @@ describe("references to servers", () => {
         for (const name of NAMES) await servers.remove(name);
         expect(fake.running.size).toBe(0);
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 

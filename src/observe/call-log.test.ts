@@ -3,6 +3,7 @@
 import { PassThrough } from "node:stream";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { TestClock } from "../../test/fixtures/test-clock.js";
 import type { AgentCall } from "../contracts/service.js";
 import { PiecedReply } from "../protocol/arrived.js";
@@ -52,7 +53,7 @@ describe("a ring of records", () => {
         // The objects are the ring's own, and used again.
         expect(used.size).toBeLessThanOrEqual(size);
       }),
-      { numRuns: 500 },
+      { numRuns: histories(500) },
     );
   });
 

@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { TestClock } from "../../test/fixtures/test-clock.js";
 import type { AgentCall, CallPhase } from "../contracts/service.js";
 import { Fault } from "../protocol/errors.js";
@@ -31,7 +32,7 @@ it("every millisecond of a call is in one of its phases, also where what counts 
       for (const one of PHASES) expect(times.of(one)).toBe(expected.get(one) ?? 0);
       pool.giveBack(times);
     }),
-    { numRuns: 500 },
+    { numRuns: histories(500) },
   );
 });
 

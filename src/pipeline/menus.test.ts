@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { Agent } from "../../test/fixtures/agent.js";
 import { names, StandInServer, setUpPipeline, tools, twoServers } from "../../test/fixtures/pipeline.js";
 import type { MenuRule } from "../contracts/settings.js";
@@ -114,6 +115,6 @@ it("for whatever rules and contexts, a menu is a part of the role's list, and th
         if ((error === undefined) !== menu.includes(tool)) throw new Error(`${tool}: list and call do not agree`);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: histories(500) },
   );
 });

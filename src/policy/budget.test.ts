@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import type { CallBudget } from "../contracts/settings.js";
 import { toRpcError } from "../protocol/errors.js";
 import { budgetFault, compileBudgets, isCharged } from "./budget.js";
@@ -147,7 +148,7 @@ describe("for every budget and every history of calls", () => {
         }
         if (limits.calls === 0) expect(admitted).toEqual([]);
       }),
-      { numRuns: 3000 },
+      { numRuns: histories(3000) },
     );
   }, 60_000);
 
@@ -163,7 +164,7 @@ describe("for every budget and every history of calls", () => {
         expect(more).toBeLessThanOrEqual(limits.calls);
         expect(budgets.charge(ME, "s", 0)).toBeDefined();
       }),
-      { numRuns: 2000 },
+      { numRuns: histories(2000) },
     );
   }, 60_000);
 });

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { ownToolName } from "../contracts/names.js";
 import type { MenuRule } from "../contracts/settings.js";
 import { Contexts } from "./contexts.js";
@@ -99,7 +100,7 @@ describe("a menu", () => {
         );
         if (left(rules, context, server, tool) !== expected) throw new Error("not what a plain reading leaves");
       }),
-      { numRuns: 3_000 },
+      { numRuns: histories(3_000) },
     );
   });
 });

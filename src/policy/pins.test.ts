@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { ownToolName } from "../contracts/names.js";
 import { accept, type ListedTool, ServerPins } from "./pins.js";
 
@@ -145,7 +146,7 @@ describe("for every history of lists and acceptances", () => {
           }
         });
       }),
-      { numRuns: 3000 },
+      { numRuns: histories(3000) },
     );
   }, 60_000);
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { ownToolName } from "../contracts/names.js";
 import { covers, parsePattern } from "./pattern.js";
 import { compilePolicy, decide, type PolicyConfig, seesServer } from "./policy.js";
@@ -96,7 +97,7 @@ describe("patterns", () => {
         if (pattern === undefined) throw new Error("no pattern");
         expect(covers(pattern, s, ownToolName(t))).toBe(reference(server, s) && reference(tool, t));
       }),
-      { numRuns: 5000 },
+      { numRuns: histories(5000) },
     );
   }, 60_000);
 

@@ -2,7 +2,7 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert";
 import { Readable } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { figure } from "../../test/faults/length.js";
+import { histories } from "../../test/faults/length.js";
 import { findAnchor, largeReply } from "./anchor.js";
 import { renderReply } from "./reply.js";
 
@@ -70,7 +70,7 @@ const message = fc
     return `${next()}{${text}${next()}}${next()}`;
   });
 
-const RUNS = figure(50_000, 200_000);
+const RUNS = histories(50_000, 200_000);
 
 describe("findAnchor", () => {
   it(`agrees with JSON.parse on ${RUNS} adversarial messages [crossed-never]`, () => {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { canonicalizeText, hashText } from "./canonical.js";
 
 /** RFC 8785's text of a parsed value, written as plainly as can be, to compare with. */
@@ -156,7 +157,7 @@ describe("canonicalizeText", () => {
         expect(canonicalizeText(text)).toBe(expected);
         expect(canonicalizeText(expected)).toBe(expected);
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 
@@ -170,7 +171,7 @@ describe("canonicalizeText", () => {
         if (step !== 0n) expect(same).toBe(false);
         else if (BigInt(Number(n)) === n && n < 2n ** 53n && n > -(2n ** 53n)) expect(same).toBe(true);
       }),
-      { numRuns: 5_000 },
+      { numRuns: histories(5_000) },
     );
   });
 });

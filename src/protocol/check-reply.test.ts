@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { parseTree } from "jsonc-parser";
 import { describe, expect, it } from "vitest";
-import { figure } from "../../test/faults/length.js";
+import { histories } from "../../test/faults/length.js";
 import { mayNameIdOrMethod } from "./bytes/scan-bytes.js";
 import { flawOfLong, flawOfShort, isAmbiguous, MemberCheck, Utf8Check } from "./check-reply.js";
 
 /** How many fuzzed messages are judged; the full form is for `npm run faults`. */
-const MESSAGES = figure(20_000, 300_000);
+const MESSAGES = histories(20_000, 300_000);
 
 const HEAD = '{"jsonrpc":"2.0","id":12345,"result":';
 /** In HEAD. */
@@ -154,7 +154,7 @@ describe("UTF-8 in pieces", () => {
         }
         expect(inPieces).toBe(isText);
       }),
-      { numRuns: 2000 },
+      { numRuns: histories(2000) },
     );
   });
 });

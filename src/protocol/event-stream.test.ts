@@ -1,6 +1,7 @@
 import { createParser } from "eventsource-parser";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { HeldBytes } from "../runtime/memory/held-bytes.js";
 import { blockReading } from "../runtime/memory/read-blocks.js";
 import type { Fault } from "./errors.js";
@@ -150,7 +151,7 @@ describe("the parser", () => {
         reference.feed(whole);
         expect(read(split(Buffer.from(whole), cuts)).events).toEqual(expected);
       }),
-      { numRuns: 3000 },
+      { numRuns: histories(3000) },
     );
   });
 });
@@ -169,7 +170,7 @@ describe("Pieces", () => {
         expect(pieces.length).toBe(0);
         expect(pieces.take().length).toBe(0);
       }),
-      { numRuns: 300 },
+      { numRuns: histories(300) },
     );
   });
 });
@@ -194,7 +195,7 @@ it("reads every event as it was written, lines of data joined", () => {
       const { events } = read([`${fields.join("")}\n`]);
       expect(events).toEqual([{ id: one.id, event: one.event || undefined, data: lines.join("\n") }]);
     }),
-    { numRuns: 500 },
+    { numRuns: histories(500) },
   );
 });
 

@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { Fault } from "./errors.js";
 import type { JsonObject } from "./jsonrpc.js";
 import { locate, parseMessage, rewrite, type Scans } from "./message.js";
@@ -80,7 +81,7 @@ describe("scanning", () => {
         for (const { start, end } of scanElements(text, 0)) expect(end).toBeGreaterThanOrEqual(start);
         deeperThan(text, 3);
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 

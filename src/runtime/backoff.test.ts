@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { TestClock } from "../../test/fixtures/test-clock.js";
 import { backoffCeiling, fullJitter } from "./backoff.js";
 import { systemClock } from "./clock.js";
@@ -20,7 +21,7 @@ describe("backoff", () => {
         const wait = fullJitter(attempt, random, LIMITS);
         return wait >= 0 && wait <= backoffCeiling(attempt, LIMITS) && wait <= LIMITS.maxMs;
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 });

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { fits, readGlob } from "./glob.js";
 
 it.each([
@@ -30,7 +31,7 @@ it("fits what the same pattern as a regular expression fits", () => {
       const same = new RegExp(`^${pattern.replaceAll("*", ".*")}$`);
       expect(fits(readGlob(pattern), text)).toBe(same.test(text));
     }),
-    { numRuns: 5_000 },
+    { numRuns: histories(5_000) },
   );
 });
 

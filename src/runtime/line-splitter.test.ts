@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { LineSplitter } from "./line-splitter.js";
 import { HeldBytes } from "./memory/held-bytes.js";
 import { blockReadingBy, giveBack } from "./memory/read-blocks.js";
@@ -45,7 +46,7 @@ describe("LineSplitter", () => {
           expect(texts(split(cut(bytes, cuts), 100_000))).toEqual(lines.filter((line) => line !== ""));
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 

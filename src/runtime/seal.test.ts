@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { createSealer, createSteadySealer, openKey } from "./seal.js";
 
 const sealer = createSealer(randomBytes(32));
@@ -17,7 +18,7 @@ describe("a sealer", () => {
         expect(text).toMatch(/^[A-Za-z0-9_-]+$/);
         expect(sealer.unseal(purpose, text)).toEqual(value);
       }),
-      { numRuns: 500 },
+      { numRuns: histories(500) },
     );
   });
 
@@ -39,7 +40,7 @@ describe("a sealer", () => {
         if (JSON.stringify(value) !== JSON.stringify(different)) expect(steady.seal("task", different)).not.toBe(text);
         expect(createSealer(key).unseal("task", text)).toBeUndefined();
       }),
-      { numRuns: 300 },
+      { numRuns: histories(300) },
     );
   });
 
@@ -74,13 +75,13 @@ describe("a sealer", () => {
   it("opens no garbage, and does not throw", () => {
     fc.assert(
       fc.property(fc.string(), (text) => sealer.unseal("p", text) === undefined),
-      { numRuns: 2000 },
+      { numRuns: histories(2000) },
     );
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (b) => {
         return sealer.unseal("p", Buffer.from(b).toString("base64url")) === undefined;
       }),
-      { numRuns: 2000 },
+      { numRuns: histories(2000) },
     );
     expect(sealer.unseal("p", "A".repeat(1_000_000))).toBeUndefined();
   });

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { Bag, NOWHERE, Table } from "./table.js";
 
 const key = fc.oneof(fc.integer({ min: -5, max: 40 }), fc.integer({ min: -5, max: 40 }).map(String), fc.double());
@@ -28,7 +29,7 @@ describe("Table", () => {
         expect(inOrder(table.values())).toEqual(inOrder(model.values()));
         for (const [at, value] of model) expect(table.get(at)).toBe(value);
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 
@@ -60,7 +61,7 @@ describe("Bag", () => {
         }
         expect(new Set(bag.all())).toEqual(model);
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import { deepStrictEqual, strictEqual } from "node:assert";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { KIB, MIB } from "../runtime/sizes.js";
 import { type Carrier, Channel } from "./channel.js";
 import { ACK_BYTES, ACK_MESSAGES, MAX_BACKLOG_BYTES, MAX_UNACKED_BYTES, MESSAGE_COST_BYTES } from "./limits.js";
@@ -159,7 +160,7 @@ describe("a conversation", () => {
         expect(client.said.length - client.acked).toBeLessThan(ACK_MESSAGES);
         expect(executor.said.length - executor.acked).toBeLessThan(ACK_MESSAGES);
       }),
-      { numRuns: 2_500 },
+      { numRuns: histories(2_500) },
     );
   });
 
@@ -181,7 +182,7 @@ describe("a conversation", () => {
           expect(client.channel.isFull).toBe(left > MAX_UNACKED_BYTES || (wasFull && !isRoomy));
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 

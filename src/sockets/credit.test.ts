@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { CreditAccount, CreditBook } from "./credit.js";
 import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES, MAX_QUEUED_BYTES } from "./limits.js";
 
@@ -88,7 +89,7 @@ describe("the book of credit", () => {
         for (const { account } of streams) book.close(account);
         expect([book.unread, book.streams]).toEqual([0, 0]);
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 

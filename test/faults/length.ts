@@ -6,3 +6,14 @@ export const full = process.env["TOOLWAY_FULL"] === "1";
 export function figure<T>(short: T, whole: T): T {
   return full ? whole : short;
 }
+
+/** `npm run test:unit`, which ends in seconds, sets it (vitest.config.ts). */
+const isQuick = process.env["TOOLWAY_QUICK"] === "1";
+
+/** What a quick run leaves of a thousand histories still meets most of what happens in them. */
+const QUICK_PART = 10;
+
+/** How many random histories a run makes; in `npm run test:unit` a tenth of them. */
+export function histories(usual: number, whole: number = usual): number {
+  return isQuick ? Math.ceil(usual / QUICK_PART) : figure(usual, whole);
+}

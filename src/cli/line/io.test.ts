@@ -1,6 +1,7 @@
 import { PassThrough } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { type Io, note, shown } from "./io.js";
 
 /** What a terminal obeys, or an eye overlooks; line breaks and tabs are neither. */
@@ -25,7 +26,7 @@ describe("what a server wrote", () => {
         });
         for (const one of all) expect(one).not.toMatch(HIDDEN);
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 

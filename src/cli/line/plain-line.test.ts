@@ -1,6 +1,7 @@
 import { Writable } from "node:stream";
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { commands } from "../commands/index.js";
 import { parseLine } from "../parser.js";
 import type { Io } from "./io.js";
@@ -28,8 +29,8 @@ it("reads a line as the parser does, or leaves it to the parser", async () => {
     read++;
     expect(await parseLine(argv, io)).toEqual({ command: plain.command, input: plain.input });
   });
-  await fc.assert(check, { numRuns: 2_000 });
-  expect(read).toBeGreaterThan(100);
+  await fc.assert(check, { numRuns: histories(2_000) });
+  expect(read).toBeGreaterThan(histories(100));
 });
 
 it.each([

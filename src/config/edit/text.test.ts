@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { figure } from "../../../test/faults/length.js";
+import { histories } from "../../../test/faults/length.js";
 import { parseConfig } from "../load.js";
 import { addServers, removeServer, serversInText } from "./text.js";
 
@@ -124,7 +124,7 @@ describe("any file that people write", () => {
         expect(serversInText(removed)).toEqual(before);
         expect(commentsOf(removed)).toEqual(commentsOf(text));
       }),
-      { numRuns: figure(1_000, 3_000) },
+      { numRuns: histories(1_000, 3_000) },
     );
   });
 
@@ -141,7 +141,7 @@ describe("any file that people write", () => {
         const { [name]: _gone, ...rest } = before;
         expect(serversInText(removed ?? "")).toEqual(rest);
       }),
-      { numRuns: figure(1_000, 3_000) },
+      { numRuns: histories(1_000, 3_000) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import { createHash, createHmac } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { DoorSessions, type SessionKept } from "./sessions.js";
 
 const HOUR = 60 * 60_000;
@@ -159,7 +160,7 @@ describe("a session", () => {
           expect(sessions.find("c1", now)).toBeUndefined();
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 });

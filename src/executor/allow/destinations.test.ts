@@ -2,11 +2,11 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { figure } from "../../../test/faults/length.js";
+import { histories } from "../../../test/faults/length.js";
 import { Destinations, type RefusalReason } from "./destinations.js";
 import { RuleError } from "./rules.js";
 
-const RUNS = { numRuns: figure(1_500, 4_000) };
+const RUNS = { numRuns: histories(1_500, 4_000) };
 
 /** What an operator may have written who thought of no attack. */
 const OFFICE = ["wiki.internal", "*.corp.example:443", "10.0.0.0/8"];

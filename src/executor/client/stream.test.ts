@@ -3,6 +3,7 @@
 import { ok, strictEqual } from "node:assert";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { MIB } from "../../runtime/sizes.js";
 import { MAX_QUEUED_BYTES } from "../../sockets/limits.js";
 import { MAX_QUEUED_DELTAS } from "../wire/limits.js";
@@ -159,7 +160,7 @@ describe("a stream at the client", () => {
           expect(owner.leftBy).toBe(0);
         }
       }),
-      { numRuns: 5_000 },
+      { numRuns: histories(5_000) },
     );
   });
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import type { MemberState } from "../../contracts/executors.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
@@ -155,7 +156,7 @@ describe("a group of executors", () => {
         await turn();
         expect(heard.every(({ ends }) => ends === 1)).toBe(true);
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_CHARS, MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
 import { checkRequest } from "./request-check.js";
 
@@ -169,7 +170,7 @@ describe("headers", () => {
         const lines = [check.request.method, ...check.request.headers.flatMap((one) => [one.name, one.value])];
         for (const line of lines) expect(line).toMatch(/^[\t\x20-\x7e\x80-\xff]*$/);
       }),
-      { numRuns: 5_000 },
+      { numRuns: histories(5_000) },
     );
   });
 
@@ -179,7 +180,7 @@ describe("headers", () => {
         const check = checkRequest({ ...PLAIN, headers, url, bodyBase64 });
         expect(typeof check.ok).toBe("boolean");
       }),
-      { numRuns: 5_000 },
+      { numRuns: histories(5_000) },
     );
   });
 });

@@ -3,6 +3,7 @@
 import { ok, strictEqual } from "node:assert";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { failure } from "../http/failure.js";
 import type { CheckedRequest, HttpRequests } from "../http/requests.js";
 import { readFrame } from "../wire/frame.js";
@@ -153,7 +154,7 @@ test("[exec-1] an answer stays within the credit and brings every byte once, in 
         expect(run.isAborted).toBe(false);
       },
     ),
-    { numRuns: 3_000 },
+    { numRuns: histories(3_000) },
   );
 });
 
@@ -199,7 +200,7 @@ test("a cancel at any point silences the answer and closes the connection to the
       if (!answered) expect(String(owner.sent.at(-1))).toContain('"cancelled"');
       expect(owner.left).toBe(1);
     }),
-    { numRuns: 2_000 },
+    { numRuns: histories(2_000) },
   );
 });
 

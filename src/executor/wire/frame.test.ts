@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import {
   decoded,
   type Frame,
@@ -13,7 +14,7 @@ import {
 } from "./frame.js";
 import { BODY_DELTA, UPLOAD } from "./protocol.js";
 
-const RUNS = { numRuns: 2_000 };
+const RUNS = { numRuns: histories(2_000) };
 
 const method = fc.constantFrom(BODY_DELTA, UPLOAD);
 /** Ours, and what only the long way can read: quotes, backslashes, control characters, any script. */

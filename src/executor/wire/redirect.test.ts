@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { redirected } from "./redirect.js";
 
 const SECRETS = ["authorization", "Cookie", "proxy-authorization", "X-Api-Key", "x-auth-token", "Mcp-Session-Id"];
@@ -67,7 +68,7 @@ describe("where a redirect leads", () => {
           now = next;
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 });

@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { MailboxQueue } from "./queue.js";
 import {
   ANYBODY,
@@ -290,9 +291,9 @@ describe("a mailbox's queue", () => {
           same(queue.nextDueMs, dues.length === 0 ? undefined : Math.min(...dues), "the next due time");
         }
       }),
-      { numRuns: 3_000 },
+      { numRuns: histories(3_000) },
     );
-    for (const [what, times] of Object.entries(seen)) expect(times, what).toBeGreaterThan(50);
+    for (const [what, times] of Object.entries(seen)) expect(times, what).toBeGreaterThan(histories(50));
   });
 
   const message = (sequence: number, more: Partial<QueuedMessage> = {}): QueuedMessage => ({

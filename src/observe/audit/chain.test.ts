@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { type ChainHead, chained, lineHash, NO_LINES, resumption } from "./chain.js";
 import { type ChainAnchor, ChainCheck } from "./check.js";
 
@@ -55,7 +56,7 @@ describe("a chain", () => {
         expect(wrong).toBeDefined();
         expect([at, at + 1, at + 2]).toContain(wrong?.line);
       }),
-      { numRuns: 500 },
+      { numRuns: histories(500) },
     );
     const lines = linesOf(5);
     lines[2] = (lines[2] as string).replace("call 2", "call 9");

@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { type CallRecord, emptyRecord } from "../call-record.js";
 import { History, MAX_TOOLS_OF_SERVER } from "./history.js";
 import { historyBytes, joinHistory } from "./history-bytes.js";
@@ -31,7 +32,7 @@ it("p50 and p95 are within a tenth of what they are [calls-recorded]", () => {
       const read = line.read(START);
       expect(read.p95.at(-1)).toBeCloseTo(line.lately(0.95), 0);
     }),
-    { numRuns: 300 },
+    { numRuns: histories(300) },
   );
   expect(quantile(0.5, new Uint32Array(96))).toBe(0);
 });
@@ -59,7 +60,7 @@ it("a line has what was called in each of its last steps, whenever that was, and
       // A step in which something was called says how long it took, and no other does.
       expect(Array.from(p50, (ms) => ms > 0)).toEqual(expected.map(([count = 0]) => count > 0));
     }),
-    { numRuns: 500 },
+    { numRuns: histories(500) },
   );
 });
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { readTraceParent, traceparentText } from "./trace-context.js";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -65,13 +66,13 @@ describe("traceparent", () => {
         const traceparent = traceparentText(traceId, spanId, sampled);
         expect(readTraceParent({ traceparent })).toEqual({ traceId, spanId, sampled, tracestate: undefined });
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
     fc.assert(
       fc.property(fc.anything(), (anything) => {
         expect(() => readTraceParent({ traceparent: anything, tracestate: anything })).not.toThrow();
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 });

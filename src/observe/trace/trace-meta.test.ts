@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import type { TracePlace } from "../../contracts/service.js";
 import { parseMessage, type RequestMessage } from "../../protocol/message.js";
 import { splice } from "../../protocol/scan.js";
@@ -71,7 +72,7 @@ describe("trace context in _meta", () => {
         const { traceparent: _p, tracestate: _s, ...expected } = kept as Record<string, unknown>;
         expect(others).toEqual(expected);
       }),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 });

@@ -2,6 +2,7 @@
 // honour keys or do not, answers that are lost, and a crash between any two steps.
 
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { ownToolName } from "../../contracts/names.js";
 import type { OutboxTerms } from "../../contracts/outbox.js";
 import type { KeptWrite } from "./lane.js";
@@ -10,7 +11,7 @@ import type { Result, Step } from "./step.js";
 import type { WriteFacts, WriteRecord } from "./write.js";
 
 const LIMITS = { maxWrites: 1e6, maxBytes: 1e9 };
-const SEEDS = 3_500;
+const SEEDS = histories(3_500);
 const ACTIONS = 120;
 
 /** mulberry32: small, and the same on every machine. */

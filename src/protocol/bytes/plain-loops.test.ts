@@ -1,11 +1,12 @@
 // The loops without WebAssembly say what those of scan-bytes.wat say, of any bytes, however they are cut.
 
 import { afterEach, expect, it, vi } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import * as assembled from "./scan-bytes.js";
 
 type Scan = typeof assembled;
 
-const SEEDS = 3_000;
+const SEEDS = histories(3_000);
 /** What the loops look at, and some that mean nothing to them. */
 const ALPHABET = '{}[],:"\\ \n\tdDuiImethoMETHO0469x\u00e9';
 const WORDS = [

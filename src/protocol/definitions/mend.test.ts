@@ -1,12 +1,12 @@
 import { PromptSchema, ResourceSchema, ResourceTemplateSchema, ToolSchema } from "@modelcontextprotocol/sdk/types.js";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/sdk/validation/ajv";
 import { describe, expect, it } from "vitest";
-import { figure } from "../../../test/faults/length.js";
+import { histories } from "../../../test/faults/length.js";
 import { type Random, seeded } from "../../../test/faults/random.js";
 import { judge } from "./mend.js";
 import { flawOfSchema, toLegacyOutput } from "./output-schema.js";
 
-const SEEDS = figure(1_500, 4_000);
+const SEEDS = histories(1_500, 4_000);
 
 type Json = Record<string, unknown>;
 const SCHEMAS = {

@@ -3,7 +3,7 @@ import { CfWorkerJsonSchemaValidator } from "@modelcontextprotocol/client/valida
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/sdk/validation/ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, it } from "vitest";
-import { figure } from "../../../test/faults/length.js";
+import { histories } from "../../../test/faults/length.js";
 import { type Random, seeded } from "../../../test/faults/random.js";
 import { RECEIPT_SCHEMA } from "../../catalog/receipt-menu.js";
 import { widenOutput } from "./widen-output.js";
@@ -25,7 +25,7 @@ const RECEIPT: Json = {
 };
 
 /** Compiling takes ten seconds for a thousand. */
-const SCHEMAS = figure(60, 1_000);
+const SCHEMAS = histories(60, 1_000);
 
 type Check = (value: unknown) => boolean;
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { isRedacted, LEFT_OUT, Redactor, withoutRedacted } from "./redactor.js";
 import { REDACTED } from "./safe-url.js";
 
@@ -52,7 +53,7 @@ describe("a redactor", () => {
         expect(out).not.toContain(value);
         expect(out).not.toContain(spell(value));
       }),
-      { numRuns: 500 },
+      { numRuns: histories(500) },
     );
   });
 
@@ -75,7 +76,7 @@ describe("a redactor", () => {
           expect(out.replaceAll(REDACTED, "")).toBe(kept);
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 

@@ -2,13 +2,13 @@
 // of each key as the engine stored it.
 
 import { describe, expect, it } from "vitest";
-import { figure, full } from "../../../test/faults/length.js";
+import { full, histories } from "../../../test/faults/length.js";
 import { randomOf, VirtualEngine, VirtualTime } from "../../../test/fixtures/store/virtual-stream.js";
 import type { Store } from "../../contracts/store.js";
 import { decodeCommit } from "./commit.js";
 import { openCommitStore } from "./store.js";
 
-const SEEDS = figure(2_000, 20_000);
+const SEEDS = histories(2_000, 20_000);
 /** Of the full runs, on a busy machine. */
 const LIMIT_MS = 600_000;
 const CALM = { lost: 0, doubled: 0, late: 0 };

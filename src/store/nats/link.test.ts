@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { EngineLink } from "./link.js";
 
 type Event =
@@ -39,7 +40,7 @@ it("[engine-away] a lost engine is tried again after a wait that is never nothin
         }
       },
     ),
-    { numRuns: 2_000 },
+    { numRuns: histories(2_000) },
   );
 });
 

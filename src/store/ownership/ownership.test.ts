@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { figure, full } from "../../../test/faults/length.js";
+import { full, histories } from "../../../test/faults/length.js";
 import {
   type GatewayRecord,
   gatewayOf,
@@ -223,7 +223,7 @@ function heldBy(world: World): number[] {
 
 describe("who owns a partition", () => {
   it("is at most one gateway that acts, over losses, delays, freezes, sleeps, deaths, elections and clocks that differ [one-owner]", () => {
-    const seeds = figure(150, 20_000);
+    const seeds = histories(150, 20_000);
     let acted = 0;
     for (let seed = 1; seed <= seeds; seed++) {
       const world = new World(seed, 4, WILD);
@@ -241,7 +241,7 @@ describe("who owns a partition", () => {
   }, 1_200_000);
 
   it("is another within ten seconds of a kill, a stop or a start, and each gateway has its share in the end [one-owner] [takeover]", () => {
-    const seeds = figure(20, 2_000);
+    const seeds = histories(20, 2_000);
     let longestMs = 0;
     for (let seed = 1; seed <= seeds; seed++) {
       const world = new World(seed, 16, CALM);

@@ -1,6 +1,7 @@
 // How long a call may take, and the order in which calls are looked at and end.
 
 import { beforeEach, describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { seeded } from "../../../test/faults/random.js";
 import {
   Agent,
@@ -17,7 +18,7 @@ import type { Ticket } from "../link/link.js";
 
 beforeEach(clearStage);
 
-const SEEDS = 2_000;
+const SEEDS = histories(2_000);
 const STEPS = 40;
 
 /** One call as the rules have it: its time, and how many questions it waits for. */

@@ -1,10 +1,11 @@
 // Who gets a place and who is next, in histories that a seed brings back.
 
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { seeded } from "../../../test/faults/random.js";
 import { FairLine } from "./fair-line.js";
 
-const SEEDS = 5_000;
+const SEEDS = histories(5_000);
 const STEPS = 200;
 const PEOPLE = ["ada", "bob", "eve", "joe"];
 

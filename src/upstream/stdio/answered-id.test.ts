@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { answeredId } from "./link.js";
 
 const idOf = (text: string) => {
@@ -42,7 +43,7 @@ describe("the id that a line answers, told by its ends", () => {
         expect(parsed.id).toBe(found);
         expect("result" in parsed || "error" in parsed).toBe(true);
       }),
-      { numRuns: 10_000 },
+      { numRuns: histories(10_000) },
     );
   });
 });

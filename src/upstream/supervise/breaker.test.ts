@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import type { FaultCode } from "../../protocol/errors.js";
 import { Breaker, countsAsFault } from "./breaker.js";
 
@@ -115,9 +116,9 @@ it("a breaker opens by faults in a row only, lets exactly one trial through and 
         }
       },
     ),
-    { numRuns: 3_000 },
+    { numRuns: histories(3_000) },
   );
-  expect(trials).toBeGreaterThan(1_000);
+  expect(trials).toBeGreaterThan(histories(1_000));
 });
 
 describe("a breaker", () => {

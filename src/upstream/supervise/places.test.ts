@@ -1,10 +1,11 @@
 // Who gets a place, and who gives way, in histories that a seed brings back.
 
 import { describe, expect, it } from "vitest";
+import { full, histories } from "../../../test/faults/length.js";
 import { type Random, seeded } from "../../../test/faults/random.js";
 import { GIVES_WAY_MS, makeRoom, type SessionPlace } from "./places.js";
 
-const SEEDS = 5_000;
+const SEEDS = histories(5_000);
 const STEPS = 200;
 const PEOPLE = ["ada", "bob", "eve", "joe"];
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
 import { type RestartRules, Supervisor } from "./supervisor.js";
 
@@ -170,10 +171,10 @@ describe("Supervisor", () => {
           }
         },
       ),
-      { numRuns: 3_000 },
+      { numRuns: histories(3_000) },
     );
     // The property is about something.
-    expect(ejections).toBeGreaterThan(1_000);
+    expect(ejections).toBeGreaterThan(histories(1_000));
   });
 
   it("always gets a wanted server ready again, if its starts succeed and it may be tried", () => {
@@ -196,7 +197,7 @@ describe("Supervisor", () => {
           expect(driver.supervisor.wanted(driver.now)).toBe("send");
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: histories(2_000) },
     );
   });
 
