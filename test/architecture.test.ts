@@ -118,7 +118,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "upstream/http":
     "contracts executor/wire protocol runtime runtime/memory runtime/network runtime/redact upstream/era upstream/link",
   "upstream/link": "contracts protocol protocol/bytes runtime runtime/redact",
-  "upstream/lists": "contracts protocol protocol/bytes runtime upstream/link",
+  "upstream/lists": "contracts protocol protocol/bytes protocol/definitions runtime upstream/link",
   "upstream/mailbox":
     "contracts mailbox/join mailbox/peer mailbox/wire protocol runtime runtime/memory runtime/redact upstream/link",
   "upstream/modern": "contracts protocol runtime upstream/era upstream/link upstream/lists",

@@ -4,7 +4,7 @@ import type { Holder } from "../runtime/memory/held-bytes.js";
 import { excessOf, MESSAGE_BOUNDS } from "./bytes/text-bounds.js";
 import { Fault } from "./errors.js";
 import { isObject, isRpcError, type JsonObject, type RpcError, type RpcId } from "./jsonrpc.js";
-import { type Edit, type Member, scanMembers, scanMessage, splice } from "./scan.js";
+import { type Edit, type Member, scanLongMessage, scanMembers, scanMessage, splice } from "./scan.js";
 
 /** A message's text, and where its members stand: all that it takes to splice it. */
 export interface ScannedText {
@@ -46,9 +46,29 @@ export const MAX_MEMBERS = 256;
 
 /** Throws a Fault `invalid` that says what is wrong; `value` is what JSON.parse made of `text`. */
 export function toMessage(text: string, value: unknown): Message {
+  refuseOther(value);
+  return ofMembers(text, value, scanMessage(text));
+}
+
+/** The same for a text of megabytes, where `pause` lets others have their turn. */
+export async function toLongMessage(text: string, value: unknown, pause: () => Promise<void>): Promise<Message> {
+  refuseOther(value);
+  return ofMembers(text, value, await scanLongMessage(text, pause));
+}
+
+function refuseOther(value: unknown): asserts value is JsonObject {
   if (!isObject(value)) throw new Fault("invalid", "A JSON-RPC message is an object.");
   if (value["jsonrpc"] !== "2.0") throw new Fault("invalid", 'A JSON-RPC message has "jsonrpc": "2.0".');
-  const { members, params: inParams } = scanMessage(text);
+}
+
+function ofMembers(
+  text: string,
+  value: JsonObject,
+  {
+    members,
+    params: inParams,
+  }: { readonly members: readonly Member[]; readonly params: readonly Member[] | undefined },
+): Message {
   refuseDuplicates(members, "the message");
   const { id, method, params } = value;
   if (method === undefined) return toResponse(text, members, value);

@@ -30,7 +30,15 @@ const NEAR_CHARS = 256;
 
 /** `at` is the opening quote; the index behind the closing one. */
 function skipString(text: string, at: number): number {
-  let i = at + 1;
+  return leaveString(text, at + 1, Number.POSITIVE_INFINITY);
+}
+
+/**
+ * `at` is in a string, and in none of its escapes; the index behind the closing quote. Where that was not found before
+ * `until`, the complement (~) of where to go on: in the string still, and in no escape.
+ */
+function leaveString(text: string, at: number, until: number): number {
+  let i = at;
   for (;;) {
     const quote = text.indexOf('"', i);
     if (quote < 0) return text.length;
@@ -44,6 +52,7 @@ function skipString(text: string, at: number): number {
       if (c === QUOTE) return i + 1;
       if (c === BACKSLASH) i++;
     }
+    if (i >= until) return ~i;
   }
 }
 
@@ -87,6 +96,95 @@ export function scanMembers(text: string, at: number): Member[] {
 export function scanMessage(text: string): { members: Member[]; params: Member[] | undefined } {
   const { members, inner } = scanNested(text, "params");
   return { members, params: inner };
+}
+
+/** So many characters are walked over in one turn of the event loop, which takes a few milliseconds. */
+const CHARS_A_TURN = 2 * 1024 * 1024;
+
+/** The same as scanMessage for a text of megabytes, where `pause` lets others have their turn. */
+export async function scanLongMessage(
+  text: string,
+  pause: () => Promise<void>,
+  charsATurn: number = CHARS_A_TURN,
+): Promise<{ members: Member[]; params: Member[] | undefined }> {
+  const members: Member[] = [];
+  const params: Member[] = [];
+  await scanLongObject(text, 0, members, params, new LongWalk(text, pause, charsATurn));
+  return { members, params: params.length === 0 ? undefined : params };
+}
+
+/** As scanObject does it. */
+async function scanLongObject(
+  text: string,
+  at: number,
+  members: Member[],
+  inner: Member[] | undefined,
+  walk: LongWalk,
+): Promise<number> {
+  let i = skipSpace(text, at);
+  if (text.charCodeAt(i) !== OPEN_BRACE) return i;
+  i = skipSpace(text, i + 1);
+  while (text.charCodeAt(i) === QUOTE) {
+    const keyEnd = skipString(text, i);
+    const rawKey = text.slice(i + 1, keyEnd - 1);
+    const key = rawKey.includes("\\") ? (JSON.parse(text.slice(i, keyEnd)) as string) : rawKey;
+    const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
+    const inside = inner?.length === 0 && key === "params" && text.charCodeAt(start) === OPEN_BRACE;
+    const end = inside ? await scanLongObject(text, start, inner, undefined, walk) : await walk.skip(start);
+    members.push({ key, start, end });
+    i = skipSpace(text, end);
+    if (text.charCodeAt(i) !== COMMA) break;
+    i = skipSpace(text, i + 1);
+  }
+  return i + 1;
+}
+
+/** skipValue in turns. */
+class LongWalk {
+  readonly #text: string;
+  readonly #pause: () => Promise<void>;
+  readonly #charsATurn: number;
+  /** Where this turn ends. */
+  #until: number;
+
+  constructor(text: string, pause: () => Promise<void>, charsATurn: number) {
+    this.#text = text;
+    this.#pause = pause;
+    this.#charsATurn = charsATurn;
+    this.#until = charsATurn;
+  }
+
+  async skip(at: number): Promise<number> {
+    const text = this.#text;
+    const first = text.charCodeAt(at);
+    if (first !== QUOTE && first !== OPEN_BRACE && first !== OPEN_BRACKET) return skipValue(text, at);
+    let depth = 0;
+    let i = at;
+    while (i < text.length) {
+      if (i >= this.#until) await this.#nextTurn(i);
+      const c = text.charCodeAt(i);
+      if (c === QUOTE) {
+        let end = leaveString(text, i + 1, this.#until);
+        while (end < 0) {
+          await this.#nextTurn(~end);
+          end = leaveString(text, ~end, this.#until);
+        }
+        i = end;
+        if (depth === 0) return i;
+        continue;
+      }
+      i++;
+      if (c < OPEN_BRACKET) continue;
+      if (c === OPEN_BRACE || c === OPEN_BRACKET) depth++;
+      else if ((c === CLOSE_BRACE || c === CLOSE_BRACKET) && --depth === 0) return i;
+    }
+    return i;
+  }
+
+  async #nextTurn(at: number): Promise<void> {
+    await this.#pause();
+    this.#until = at + this.#charsATurn;
+  }
 }
 
 /** The members of an object, and those of its member `key` if that is an object that is not empty: in one walk. */

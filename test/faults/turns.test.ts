@@ -20,13 +20,8 @@ import { callText, faultServer } from "./gateway.js";
 import { figure } from "./length.js";
 import { linux, report } from "./measure.js";
 
-/** No turn is longer under an attack, which is refused; */
-const ATTACK_MS = 50;
-/** nor much longer for an honest body of the largest size: twice as much leaves room for a machine that is busy. */
-const HONEST_MS = 2 * 50;
-
-/** A list of the most entries that are taken, hashed and pinned for the first time, on a machine that is busy. */
-const LIST_MS = 200;
+/** No turn is longer: under an attack, for an honest body of the largest size, for what servers say. */
+const TURN_MS = 50;
 
 const BODY_BYTES = 16 * 1024 * 1024 - 300;
 
@@ -44,8 +39,8 @@ const ATTACKS: readonly [what: string, args: () => string][] = [
   ["100,000 long names", () => `{${listed(100_000, (n) => `"${"k".repeat(150)}${n}":1`)}}`],
 ];
 
-/** What a server says is read from its pipe or socket all the same: twice as much leaves room for a busy machine. */
-const SHOUT_MS = 2 * 50;
+/** Lists are kept 200 ms after they change, which is over by then. */
+const KEPT_AFTER_MS = 600;
 
 const SHOUTS = ["brackets", "objects"].flatMap((what) => ["pipe", "http"].map((server) => [what, server] as const));
 
@@ -94,18 +89,27 @@ describe.skipIf(!linux)("one turn of the event loop", () => {
   });
 
   it("is bounded for a server with 15,000 tools, of which 5,000 are taken, and it is said [one-bad-server]", async () => {
-    const ms = await longestTurn(async () => {
-      await gateway.writeConfig({
-        mcpServers: { ...servers, crowd: faultServer("crowd", ["15000"]) },
-      });
-      await until("its tools", () => gateway.log().includes("pinned at first sight"), 60_000);
-      await until("what is left out", () => gateway.log().includes("are more than 5000; the rest is left out"), 60_000);
+    let n = 0;
+    const ms = await leastOf(figure(2, 4), async () => {
+      const name = `crowd${++n}`;
+      const said = (text: string) => gateway.log().includes(text);
+      await gateway.writeConfig({ mcpServers: { ...servers, [name]: faultServer("crowd", ["15000"]) } });
+      await until("its tools", () => said(`server "${name}": pinned at first sight`), 60_000);
+      await until(
+        "what is left out",
+        () => said(`of server "${name}" are more than 5000; the rest is left out`),
+        60_000,
+      );
+      // What agents ask of it, and what is kept of it for the next start, is looked at as well.
+      const menu = await wire.send('{"jsonrpc":"2.0","id":1,"method":"tools/list"}');
+      expect(lastOf(menu)).toContain("Does the thing number 7.");
+      await sleep(KEPT_AFTER_MS);
     });
     report(
       "longest turn",
-      `${ms} ms, a server with 15,000 tools on one page, seen for the first time [one-bad-server]`,
+      `${ms === 0 ? "under 15" : ms} ms, a server with 15,000 tools on one page, seen for the first time [one-bad-server]`,
     );
-    expect(ms).toBeLessThan(LIST_MS);
+    expect(ms).toBeLessThan(TURN_MS);
     expect(await callText(wire, "echo", { still: "here" })).toBe('{"still":"here"}');
   }, 120_000);
 
@@ -115,7 +119,7 @@ describe.skipIf(!linux)("one turn of the event loop", () => {
       const body = bodyOf(args());
       const ms = await leastOf(figure(3, 5), async () => expect((await wire.send(body)).status).toBe(400));
       report("longest turn", `${ms === 0 ? "under 15" : ms} ms, ${what} [bounded]`);
-      expect(ms).toBeLessThan(ATTACK_MS);
+      expect(ms).toBeLessThan(TURN_MS);
     },
     60_000,
   );
@@ -128,13 +132,13 @@ describe.skipIf(!linux)("one turn of the event loop", () => {
         expect(await callText(at, "shout", { what })).toBe("answered");
       });
       report("longest turn", `${ms === 0 ? "under 15" : ms} ms, a server over ${server} says: ${what} [bounded]`);
-      expect(ms).toBeLessThan(SHOUT_MS);
+      expect(ms).toBeLessThan(TURN_MS);
     },
     60_000,
   );
 
   it.each(HONEST)(
-    "is not much longer for an honest body at the limit: %s [bounded]",
+    "is short for an honest body at the limit: %s [bounded]",
     async (what, args) => {
       const body = bodyOf(args());
       const ms = await leastOf(figure(3, 5), async () => {
@@ -146,7 +150,7 @@ describe.skipIf(!linux)("one turn of the event loop", () => {
         "longest turn",
         `${ms === 0 ? "under 15" : ms} ms, ${(body.length / 1e6).toFixed(1)} MB: ${what} [bounded]`,
       );
-      expect(ms).toBeLessThan(HONEST_MS);
+      expect(ms).toBeLessThan(TURN_MS);
     },
     60_000,
   );

@@ -22,7 +22,7 @@ import {
   SHORT_BYTES,
   SMALL_BYTES,
   TextCheck,
-  toMessages,
+  toLongMessages,
   tooLargeToHold,
   type Unreadable,
 } from "../session/read-message.js";
@@ -285,7 +285,7 @@ class PostReader implements OpenBody {
       const text = await decode(pieces);
       const parsed = parseText(text, BODY);
       await nextTurn();
-      const read = "value" in parsed ? toMessages(text, parsed.value, limits, BODY) : parsed;
+      const read = "value" in parsed ? await toLongMessages(text, parsed.value, limits, BODY, nextTurn) : parsed;
       await nextTurn();
       this.#take(read);
     } catch (error) {

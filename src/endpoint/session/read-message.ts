@@ -4,7 +4,7 @@
 import { JsonShape } from "../../protocol/bytes/scan-bytes.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
-import { type Message, type RequestMessage, toMessage } from "../../protocol/message.js";
+import { type Message, type RequestMessage, toLongMessage, toMessage } from "../../protocol/message.js";
 import { deeperThan, scanElements } from "../../protocol/scan.js";
 import type { HeldBytes, Holder } from "../../runtime/memory/held-bytes.js";
 import { KIB } from "../../runtime/sizes.js";
@@ -18,6 +18,9 @@ export const SHORT_BYTES = 4 * KIB;
 
 /** A text that is shorter is judged when it is there; a longer one as it comes. */
 export const SMALL_BYTES = 64 * KIB;
+
+/** So much of a long batch becomes messages in one turn of the event loop, which takes a few milliseconds. */
+const BATCH_CHARS_A_TURN = 1024 * KIB;
 
 /** Why a text of `bytes` is refused that finds no room even where nothing else is held. */
 export function tooLargeToHold(noun: string, bytes: number, { limit, largestBody }: HeldBytes): string {
@@ -85,7 +88,7 @@ export function parseText(text: string, words: TextWords): { readonly value: unk
 }
 
 /** The second half of it; `value` is what JSON.parse made of `text`. */
-export function toMessages(
+function toMessages(
   text: string,
   value: unknown,
   { batchMessages }: EndpointLimits,
@@ -93,11 +96,40 @@ export function toMessages(
 ): Message | Message[] | Unreadable {
   try {
     if (!Array.isArray(value)) return toMessage(text, value);
-    return value.length > batchMessages ? invalid(words.longBatch(batchMessages)) : splitBatch(text, value);
+    if (value.length > batchMessages) return invalid(words.longBatch(batchMessages));
+    return elementsOf(text).map((element, index) => toMessage(element, value[index]));
   } catch (error) {
-    if (error instanceof Fault) return invalid(error.message);
-    throw error;
+    return unreadableBy(error);
   }
+}
+
+/** The same for a text of megabytes, where `pause` lets others have their turn. */
+export async function toLongMessages(
+  text: string,
+  value: unknown,
+  { batchMessages }: EndpointLimits,
+  words: TextWords,
+  pause: () => Promise<void>,
+): Promise<Message | Message[] | Unreadable> {
+  try {
+    if (!Array.isArray(value)) return await toLongMessage(text, value, pause);
+    if (value.length > batchMessages) return invalid(words.longBatch(batchMessages));
+    const messages: Message[] = [];
+    let chars = text.length;
+    for (const element of elementsOf(text)) {
+      if (chars >= BATCH_CHARS_A_TURN) await pause();
+      chars = (chars >= BATCH_CHARS_A_TURN ? 0 : chars) + element.length;
+      messages.push(await toLongMessage(element, value[messages.length], pause));
+    }
+    return messages;
+  } catch (error) {
+    return unreadableBy(error);
+  }
+}
+
+function unreadableBy(error: unknown): Unreadable {
+  if (error instanceof Fault) return invalid(error.message);
+  throw error;
 }
 
 /** Judges a text that is not short while it comes, before anybody parses it. */
@@ -130,8 +162,6 @@ function invalid(why: string): Unreadable {
   return { kind: "unreadable", code: ErrorCode.invalidRequest, why };
 }
 
-/** Throws a Fault `invalid` for the first element that is no message. */
-function splitBatch(text: string, values: readonly unknown[]): Message[] {
-  const spans = scanElements(text, 0);
-  return spans.map(({ start, end }, index) => toMessage(text.slice(start, end), values[index]));
+function elementsOf(batch: string): string[] {
+  return scanElements(batch, 0).map(({ start, end }) => batch.slice(start, end));
 }

@@ -1,5 +1,6 @@
 // Keeps the lists of servers for the next start, soon after they change. What is in them is the catalog's.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { DurableMap } from "../../contracts/store.js";
 import type { Log } from "../../observe/log.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
@@ -17,6 +18,9 @@ export class StoredLists {
   readonly #options: StoredListsOptions;
   readonly #unsaved = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
+  /** The server whose lists are on their way to the disk, unless it is forgotten meanwhile. */
+  #saving: string | undefined;
+  #saved: Promise<void> = Promise.resolve();
 
   constructor(options: StoredListsOptions) {
     this.#options = options;
@@ -28,26 +32,45 @@ export class StoredLists {
   }
 
   /** A disk that is full costs the lists of the next start, and nothing else. */
-  async save(): Promise<void> {
+  save(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const servers = [...this.#unsaved];
-    this.#unsaved.clear();
-    for (const server of servers) {
-      const snapshot = this.#options.snapshot(server);
-      // Of several gateways the first to read a list has written it.
-      if (snapshot === undefined || JSON.stringify(snapshot) === JSON.stringify(this.#options.map.get(server)))
-        continue;
+    // One after another: what is older must not be written later.
+    this.#saved = this.#saved.then(() => this.#saveAll());
+    return this.#saved;
+  }
+
+  async #saveAll(): Promise<void> {
+    for (const server of this.#unsaved) {
+      this.#unsaved.delete(server);
+      this.#saving = server;
       try {
-        await this.#options.map.put(server, snapshot);
+        await this.#saveOne(server);
       } catch (error) {
         this.#warn(`the lists of server "${server}" could not be kept for the next start`, error);
       }
     }
+    this.#saving = undefined;
+  }
+
+  /** A list of thousands of tools is megabytes: each step has a turn of the event loop for itself. */
+  async #saveOne(server: string): Promise<void> {
+    const { map } = this.#options;
+    const snapshot = this.#options.snapshot(server);
+    if (snapshot === undefined) return;
+    await nextTurn();
+    const text = JSON.stringify(snapshot);
+    await nextTurn();
+    const kept = map.get(server);
+    await nextTurn();
+    // Of several gateways the first to read a list has written it.
+    if (kept !== undefined && JSON.stringify(kept) === text) return;
+    if (this.#saving === server) await map.put(server, snapshot);
   }
 
   forget(server: string): void {
     this.#unsaved.delete(server);
+    if (this.#saving === server) this.#saving = undefined;
     this.#options.map
       .delete(server)
       .catch((error: unknown) => this.#warn(`the lists of server "${server}" could not be deleted`, error));

@@ -3,7 +3,7 @@ import { AjvJsonSchemaValidator } from "@modelcontextprotocol/sdk/validation/ajv
 import { describe, expect, it } from "vitest";
 import { histories } from "../../../test/faults/length.js";
 import { type Random, seeded } from "../../../test/faults/random.js";
-import { judge } from "./mend.js";
+import { judge, prepareJudgement } from "./mend.js";
 import { flawOfSchema, toLegacyOutput } from "./output-schema.js";
 
 const SEEDS = histories(1_500, 4_000);
@@ -95,6 +95,12 @@ describe("a definition that clients accept", () => {
       if (typeof value[key] !== "string") value[key] = "key";
       if (!SCHEMAS[kind].safeParse(value).success) spoilt++;
       const mended = shown(kind, value);
+      // What is judged ahead of time is the same, and nothing of another text.
+      const json = JSON.stringify(value);
+      prepareJudgement(kind, json, value);
+      expect(judge(kind, json, value)).toEqual(judge(kind, json, value));
+      prepareJudgement(kind, '{"name":"another"}', value);
+      expect(judge(kind, json, value)).toEqual(judge(kind, json, value));
       const parsed = SCHEMAS[kind].safeParse(mended);
       if (!parsed.success) {
         throw new Error(`Seed ${seed}: ${JSON.stringify(value)} → ${JSON.stringify(mended)} ${parsed.error}`);

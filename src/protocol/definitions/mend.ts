@@ -33,8 +33,23 @@ export type JudgedDefinition =
 
 const FIT: JudgedDefinition = { kind: "fit" };
 
-/** Says what clients would make of it. `json` is the text of `value`. */
+/** What was judged ahead of time, by the parsed value. */
+const prepared = new WeakMap<JsonObject, { readonly json: string; readonly judged: JudgedDefinition }>();
+
+/** Judges a definition ahead of time: for a list of thousands that takes too long for one turn of the event loop. */
+export function prepareJudgement(kind: DefinitionKind, json: string, value: JsonObject): void {
+  prepared.set(value, { json, judged: judgeNow(kind, json, value) });
+}
+
+/** Says what clients would make of it, now or ahead of time. `json` is the text of `value`. */
 export function judge(kind: DefinitionKind, json: string, value: JsonObject): JudgedDefinition {
+  const made = prepared.get(value);
+  if (made === undefined) return judgeNow(kind, json, value);
+  prepared.delete(value);
+  return made.json === json ? made.judged : judgeNow(kind, json, value);
+}
+
+function judgeNow(kind: DefinitionKind, json: string, value: JsonObject): JudgedDefinition {
   if (json.length > 2 * MAX_DEPTH && deeperThan(json, MAX_DEPTH)) {
     return { kind: "unusable", why: `it nests deeper than ${MAX_DEPTH}` };
   }

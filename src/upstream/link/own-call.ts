@@ -2,7 +2,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Upstream, UpstreamCall } from "../../contracts/upstream.js";
-import { excessOf, MESSAGE_BOUNDS, type TextBounds } from "../../protocol/bytes/text-bounds.js";
+import { excessOf, excessOfLong, MESSAGE_BOUNDS, type TextBounds } from "../../protocol/bytes/text-bounds.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { locate, type Message, parseMessage, type ResponseMessage, scanText } from "../../protocol/message.js";
@@ -135,14 +135,21 @@ async function textOf(
   const reading = reply.kind === "stream" ? withLimit(signal) : signal;
   const text = await replyText(reply, "0", { maxBytes: MAX_ANSWER_BYTES, signal: reading });
   // Making a long text, counting what is in it and parsing it are work for a turn of the loop each.
-  if (text.length > LONG_CHARS) await nextTurn();
-  refuseExcess(text, method, bounds);
-  if (text.length > LONG_CHARS) await nextTurn();
+  if (text.length <= LONG_CHARS) {
+    refuseExcess(text, method, bounds);
+    return text;
+  }
+  await nextTurn();
+  refuse(await excessOfLong(text, bounds, nextTurn), method);
+  await nextTurn();
   return text;
 }
 
 function refuseExcess(text: string, method: string, bounds: TextBounds): void {
-  const excess = text.length < COUNTED_CHARS ? undefined : excessOf([Buffer.from(text)], bounds);
+  if (text.length >= COUNTED_CHARS) refuse(excessOf([Buffer.from(text)], bounds), method);
+}
+
+function refuse(excess: string | undefined, method: string): void {
   if (excess !== undefined) throw new Fault("limit", `The answer to ${method} ${excess}.`);
 }
 

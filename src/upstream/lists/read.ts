@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Listed, ListKind } from "../../contracts/upstream.js";
 import { excessOf, MESSAGE_BOUNDS, type TextBounds } from "../../protocol/bytes/text-bounds.js";
 import { prepareCanonical } from "../../protocol/canonical.js";
+import { prepareJudgement } from "../../protocol/definitions/mend.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { scanElements } from "../../protocol/scan.js";
@@ -87,6 +88,8 @@ export async function readList(
       const item: Listed = { json, value: isObject(value) ? value : {} };
       items.push(item);
       if (prepares && isObject(value)) prepareCanonical(item);
+      // What is short is judged in one turn, and mostly not at all: most readings bring what is known.
+      if (elements.length > ITEMS_A_TURN && isObject(value)) prepareJudgement(kind, json, value);
       if (items.length % ITEMS_A_TURN === 0) await nextTurn();
     }
     if (items.length > MAX_ITEMS) return items;

@@ -1,9 +1,9 @@
 // When lines leave for a child: at once where it has nothing to do, else together at the end of the turn.
 
 import { Writable } from "node:stream";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ownHolder } from "../../runtime/memory/held-bytes.js";
-import { LineWriter } from "./writer.js";
+import { LineWriter, PIECE_CHARS } from "./writer.js";
 
 it("A line for an idle server leaves at once, and those that follow in the same turn leave together, in order [bounded]", async () => {
   const written: string[] = [];
@@ -24,4 +24,60 @@ it("A line for an idle server leaves at once, and those that follow in the same 
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   expect(written.join("")).toBe("1\n2\n3\n4\n");
   expect(written.length).toBeLessThanOrEqual(3);
+});
+
+describe("A line of megabytes", () => {
+  /** Both halves of a character stand at the ends of pieces. */
+  const long = `{"x":"${"😀".repeat(2 * PIECE_CHARS)}"}`;
+
+  function open(written: Buffer[]) {
+    const stream = new Writable({
+      decodeStrings: true,
+      write(chunk: Buffer, _encoding, done) {
+        written.push(chunk);
+        done();
+      },
+    });
+    const failed: string[] = [];
+    const events = { onFailed: (_ticket: unknown, { message }: Error) => failed.push(message), onBroken: () => {} };
+    return { stream, failed, writer: new LineWriter(stream, 32 * PIECE_CHARS, ownHolder(), events) };
+  }
+
+  it("leaves in pieces, a turn of the event loop for each, whole and before the lines behind it [bounded]", async () => {
+    const written: Buffer[] = [];
+    const { writer, failed } = open(written);
+    writer.send(long, undefined, true);
+    writer.send("next", undefined, true);
+    const counts: number[] = [];
+    while (!written.at(-1)?.toString().endsWith("next\n")) {
+      counts.push(written.length);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(Buffer.concat(written).toString()).toBe(`${long}\nnext\n`);
+    expect(Math.max(...written.map(({ length }) => length))).toBeLessThanOrEqual(3 * PIECE_CHARS);
+    // No turn writes two pieces.
+    expect(counts.slice(1).every((count, n) => count - (counts[n] as number) <= 2)).toBe(true);
+    expect(new Set(counts).size).toBeGreaterThan(3);
+    expect(failed).toEqual([]);
+  });
+
+  it("is written to its end where the input ends meanwhile", async () => {
+    const written: Buffer[] = [];
+    const { writer, stream } = open(written);
+    writer.send(long, undefined, true);
+    writer.end();
+    await new Promise((resolve) => stream.once("finish", resolve));
+    expect(Buffer.concat(written).toString()).toBe(`${long}\n`);
+  });
+
+  it("goes no further where the child is gone, and what waits behind it was not sent", async () => {
+    const written: Buffer[] = [];
+    const { writer, failed } = open(written);
+    writer.send(long, undefined, true);
+    writer.send("next", { id: 1 } as never, true);
+    writer.abandon();
+    for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
+    expect(written).toHaveLength(1);
+    expect(failed).toEqual(["The server closed its input before the message was written."]);
+  });
 });

@@ -14,6 +14,12 @@ const ATOMIC_WRITE_BYTES = 4_096;
 /** Nobody knows how much the server has read of a batch that is being written, so it is no larger than pays off. */
 const BATCH_BYTES = 32 * 1024;
 
+/**
+ * So many characters of a long line are encoded and written in one turn of the event loop, which takes a millisecond or
+ * two: a line of 16 MB as a whole would hold up everybody else for 30.
+ */
+export const PIECE_CHARS = 1024 * 1024;
+
 interface Line {
   readonly text: string;
   readonly ticket: Ticket | undefined;
@@ -43,6 +49,8 @@ export class LineWriter {
   readonly #holder: Holder;
   readonly #events: WriterEvents;
   #writing: Batch | undefined;
+  /** What is yet to be written of a batch that is one long line. Undefined where there is nothing. */
+  #rest: { readonly text: string; at: number } | undefined;
   #waiting: Line[] = [];
   #waitingBytes = 0;
   #scheduled = false;
@@ -96,6 +104,10 @@ export class LineWriter {
   end(): void {
     if (this.#state === "ended") return;
     if (this.#state === "open" && this.#writing === undefined) this.#flush();
+    if (this.#state === "open" && this.#rest !== undefined) {
+      this.#stream.write(`${this.#rest.text.slice(this.#rest.at)}\n`, "utf8", this.#onWritten);
+    }
+    this.#rest = undefined;
     this.#state = "ended";
     this.#take(this.#waiting.length);
     this.#stream.end();
@@ -104,6 +116,7 @@ export class LineWriter {
   /** The child is gone: fails what was certainly not sent. */
   abandon(): void {
     if (this.#state === "open") this.#state = "broken";
+    this.#rest = undefined;
     this.#dropNext();
   }
 
@@ -118,9 +131,40 @@ export class LineWriter {
       count++;
     }
     if (count === 0) return;
-    this.#writing = { lines: this.#take(count), bytes };
-    this.#stream.write(text, "utf8", this.#onWritten);
+    const lines = this.#take(count);
+    this.#writing = { lines, bytes };
+    const [first] = lines;
+    if (first === undefined || text.length <= PIECE_CHARS) this.#stream.write(text, "utf8", this.#onWritten);
+    else {
+      // It is alone in its batch.
+      this.#rest = { text: first.text, at: 0 };
+      this.#writePiece();
+    }
   }
+
+  readonly #writePiece = (): void => {
+    const rest = this.#rest;
+    if (rest === undefined) return;
+    const { text, at } = rest;
+    let end = Math.min(at + PIECE_CHARS, text.length);
+    // The two halves of a character beyond the first 65,536 are encoded together.
+    if (isFirstHalf(text.charCodeAt(end - 1)) && end < text.length) end--;
+    const isLast = end === text.length;
+    rest.at = end;
+    if (isLast) this.#rest = undefined;
+    if (isLast) this.#stream.write(`${text.slice(at)}\n`, "utf8", this.#onWritten);
+    else this.#stream.write(text.slice(at, end), "utf8", this.#onPieceWritten);
+  };
+
+  readonly #onPieceWritten = (error: Error | null | undefined): void => {
+    // The end of the input has written the rest.
+    if (this.#rest === undefined) return;
+    if (error === null || error === undefined) setImmediate(this.#writePiece);
+    else {
+      this.#rest = undefined;
+      this.#onWritten(error);
+    }
+  };
 
   #take(count: number): Line[] {
     const taken = count === this.#waiting.length ? this.#waiting : this.#waiting.splice(0, count);
@@ -146,6 +190,7 @@ export class LineWriter {
   #break(): void {
     const was = this.#state;
     if (was === "open") this.#state = "broken";
+    this.#rest = undefined;
     this.#dropNext();
     if (was === "open") this.#events.onBroken();
   }
@@ -157,6 +202,10 @@ export class LineWriter {
   #fail(ticket: Ticket | undefined, fault: Fault): void {
     if (ticket !== undefined && this.#state !== "ended") this.#events.onFailed(ticket, fault, false);
   }
+}
+
+function isFirstHalf(code: number): boolean {
+  return code >= 0xd800 && code <= 0xdbff;
 }
 
 function notTaken(): Fault {

@@ -1,7 +1,7 @@
 // Who gets a place, and who gives way, in histories that a seed brings back.
 
 import { describe, expect, it } from "vitest";
-import { full, histories } from "../../../test/faults/length.js";
+import { histories } from "../../../test/faults/length.js";
 import { type Random, seeded } from "../../../test/faults/random.js";
 import { GIVES_WAY_MS, makeRoom, type SessionPlace } from "./places.js";
 
