@@ -7,11 +7,8 @@ import { freePort, root, sleep, startGateway, until } from "../e2e/harness.js";
 import { type Started, start } from "../fixtures/processes.js";
 import { faultServer } from "./gateway.js";
 import { figure, full } from "./length.js";
-import { linux, MB, report } from "./measure.js";
+import { linux, report } from "./measure.js";
 import { type Agent, agentOf, callBody, type Raw, RSS_GROWTH, raw, scene, serveHonest, told } from "./memory-scene.js";
-
-/** Notifications are strings on their way, and V8 frees those late: that much more was seen on newer Node. */
-const STREAMS_RSS_GROWTH = 300 * MB;
 
 const started: Started[] = [];
 
@@ -151,7 +148,7 @@ describe.skipIf(!linux)("memory", () => {
     over = true;
     const served = await serving;
     told(`${streams.length} streams with 3.75 MB each that nobody reads`, growth(), served);
-    expect(growth()).toBeLessThan(STREAMS_RSS_GROWTH);
+    expect(growth()).toBeLessThan(RSS_GROWTH);
   }, 300_000);
 });
 
