@@ -61,12 +61,14 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
+    "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/mailboxes gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
   "gateway/door": "contracts contracts/control control control/door runtime tokens",
   "gateway/engine": "catalog contracts contracts/engine runtime store/nats store/ownership",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/lookout":
     "config contracts/control control gateway/state observe observe/audit observe/calls observe/metrics protocol runtime",
+  "gateway/mailboxes":
+    "config contracts contracts/engine endpoint gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/shared mailbox/wire observe runtime runtime/memory sockets",
   "gateway/outbox":
     "catalog contracts contracts/engine gateway/state observe outbox outbox/lanes outbox/shared pipeline protocol runtime",
   "gateway/runs": "contracts policy protocol runtime runtime/processes tokens",
@@ -78,6 +80,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "mailbox/join": "mailbox/peer mailbox/wire runtime",
   "mailbox/peer": "mailbox/wire sockets",
   "mailbox/pairing": "contracts mailbox protocol runtime",
+  "mailbox/shared": "contracts contracts/engine mailbox/broker mailbox/wire runtime sockets",
   "mailbox/share": "contracts mailbox mailbox/peer mailbox/wire observe protocol runtime",
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/state observe observe/telemetry policy protocol runtime upstream",

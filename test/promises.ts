@@ -463,4 +463,9 @@ export const PROMISES: readonly Promised[] = [
     text: "Gateways on one engine keep writes together: any of them takes, shows and settles any, and what one had in hand when it died is delivered by another.",
     status: "made",
   },
+  {
+    id: "mail-anywhere",
+    text: "Brokers on one engine keep mailboxes together: who shares at one of them serves who calls at another, live frames and large results included, and what one had in hand when it died is another's.",
+    status: "made",
+  },
 ];

@@ -300,7 +300,7 @@ function mailboxRoutes(gateway: Gateway): ControlRoutes {
     "GET /mailboxes/summary": async ({ query }) => (await operator()).summary(mailboxIn(query)),
     "GET /mailboxes/names": async () => {
       const sharers = state.tokens.list().filter(({ role }) => role === SHARER_ROLE);
-      return { names: [...new Set([...(await operator()).names(), ...sharers.map(({ id }) => id)])] };
+      return { names: [...new Set([...(await (await operator()).names()), ...sharers.map(({ id }) => id)])] };
     },
     "GET /mailboxes/messages": async ({ query }) => (await operator()).messages(mailboxIn(query), rangeIn(query)),
     "GET /mailboxes/dead": async ({ query }) => (await operator()).deadLetters(mailboxIn(query), rangeIn(query)),

@@ -4,7 +4,7 @@ import type { Config, ServerConfig } from "../config/config.js";
 import { watchConfig } from "../config/edit/watch.js";
 import { answersIn } from "../config/inputs/answers.js";
 import { type ConfigInput, loadConfig, resolveConfig } from "../config/load.js";
-import type { NameMode } from "../contracts/settings.js";
+import type { EngineSettings, NameMode } from "../contracts/settings.js";
 import { type Log, SILENT } from "../observe/log.js";
 import { MetricReader } from "../observe/metrics/metric-reader.js";
 import type { OpenTelemetryApi } from "../observe/telemetry/opentelemetry.js";
@@ -58,6 +58,8 @@ export interface GatewayOptions {
   readonly forRuns?: boolean;
   /** @internal for the command line: what is done with what a run that was killed has left. */
   readonly sweepRun?: SweepRun;
+  /** @internal for the command line: an engine in place of the config's own. */
+  readonly engine?: EngineSettings | undefined;
   /** @internal for the command line: is told how much the gateway holds for others. */
   readonly heldWatcher?: HeldWatcher;
 }
@@ -148,6 +150,7 @@ function configReader(input: GatewayInput, options: GatewayOptions): () => Confi
       names: names ?? config.names,
       tls: forRuns === true ? undefined : (tls ?? config.tls),
       log: { calls },
+      engine: options.engine ?? config.engine,
     };
   };
 }

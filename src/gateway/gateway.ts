@@ -31,7 +31,7 @@ import { openControl, outboxStatus, type StopGateway } from "./control-routes.js
 import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
 import { Logins } from "./logins/logins.js";
 import type { Lookout } from "./lookout/lookout.js";
-import type { Mailboxes } from "./mailboxes.js";
+import type { Mailboxes } from "./mailboxes/mailboxes.js";
 import { hearingOf, type ProgramCalls } from "./program-call.js";
 import { AGENT_WAIT_MS, PLAN_WAIT_MS, Readiness } from "./readiness.js";
 import { serveRun } from "./runs/run-socket.js";

@@ -9,6 +9,7 @@ import { Fault } from "../protocol/errors.js";
 import { isLoopback } from "../runtime/addresses.js";
 import { Certificate, readCertificate } from "./certificate.js";
 import { AGENTS, homesOf } from "./engine/homes.js";
+import { isBrokerAlone } from "./mailboxes/broker-alone.js";
 import { RefusalLog } from "./refusal-log.js";
 import type { Stages } from "./stages.js";
 import type { GatewayState } from "./state/state.js";
@@ -50,8 +51,7 @@ export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
     staleForMs: engine && (() => engine.staleForMs()),
     homes: engine && homesOf(engine, catalog, servers),
     held,
-    // Nobody can give it servers later: it has no file.
-    isBroker: config.path === undefined && config.mailboxes && config.servers.length === 0,
+    isBroker: isBrokerAlone(config),
     ...endpointSettings(config),
     onConnection: connectionLog(log),
     ...(config.tls === undefined ? {} : { tls: readCertificate(config.tls) }),

@@ -42,9 +42,11 @@ import { ServerPool } from "../upstream/servers.js";
 import { Executors } from "./executors.js";
 import { auditFull, Lookout } from "./lookout/lookout.js";
 import type { OpenedAudit } from "./lookout/open-audit.js";
-import { Mailboxes } from "./mailboxes.js";
+import { isBrokerAlone } from "./mailboxes/broker-alone.js";
+import { Mailboxes } from "./mailboxes/mailboxes.js";
 import { GatewayOutbox } from "./outbox/outbox.js";
 import { ProgramCalls } from "./program-call.js";
+import { RefusalLog } from "./refusal-log.js";
 import { Sharing } from "./sharing/sharing.js";
 import { BEAT_MS, type ConfigMark, ConfigMarks } from "./state/config-marks.js";
 import { followOthers } from "./state/others.js";
@@ -229,7 +231,8 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   });
   const { take: onStderr } = stderr;
   const swept = () => owner.sweep();
-  const mailboxes = new Mailboxes(state, log, held);
+  const refusals = new RefusalLog(log);
+  const mailboxes = new Mailboxes(state, log, held, (refusal) => refusals.refused(refusal));
   const servers = new ServerPool({
     context: {
       now: systemClock.now,
@@ -270,13 +273,15 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     pipeline,
     catalog,
     servers: () => servers,
+    isBroker: isBrokerAlone(config),
     ended: (write) => {
       happenings.outboxWriteEnded(write.facts.server, write.state, write.isQueueLogged);
       if (write.isTold) audit?.keptWrite(write.facts, write.state);
     },
   });
   for (const [principal, context] of state.contexts.entries()) pipeline.contexts.restore(principal, context);
-  const marks = marksOf(state, version);
+  // One that has no servers, roles and menus goes by no config that others could differ from.
+  const marks = isBrokerAlone(config) ? undefined : marksOf(state, version);
   followOthers(state, {
     pins,
     tasks: taskOwners,

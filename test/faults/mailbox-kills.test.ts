@@ -8,18 +8,12 @@ import { freePort, temporaryDirectory, until } from "../e2e/harness.js";
 import { callTool, hasTool } from "../e2e/operator.js";
 import { sleep } from "../fixtures/wait.js";
 import { figure, full } from "./length.js";
-import { effectsOf, endParts, Machine, Part, Sender, startBroker } from "./mailbox-parts.js";
+import { cut, effectsOf, endParts, Machine, Part, Sender, startBroker, type Told, tellingOf } from "./mailbox-parts.js";
 import { linux, report } from "./measure.js";
 
 afterEach(({ task }) => endParts(task.result?.state === "fail"));
 
 // ── Callers behind a gateway ───────────────────────────────────────────────────────────────────────────────────────
-
-type Told =
-  | { readonly kind: "result" }
-  | { readonly kind: "unknown" | "not run"; readonly why: string }
-  /** The gateway itself was killed. */
-  | { readonly kind: "cut" };
 
 describe.skipIf(!linux)("kills during calls over mailboxes", () => {
   const MAILBOXES = figure(2, 4);
@@ -141,18 +135,6 @@ describe.skipIf(!linux)("kills during calls over mailboxes", () => {
     expect(sums.result).toBeGreaterThanOrEqual(3 * KILLS);
   }, 900_000);
 });
-
-function tellingOf({ result, error }: Awaited<ReturnType<typeof callTool>>): Told {
-  if (error === undefined) {
-    if (result?.["isError"] === true) return { kind: "not run", why: JSON.stringify(result) };
-    return { kind: "result" };
-  }
-  return { kind: /is unknown/i.test(JSON.stringify(error)) ? "unknown" : "not run", why: error.message };
-}
-
-function cut(): Told {
-  return { kind: "cut" };
-}
 
 // ── Callers that know the frames alone ─────────────────────────────────────────────────────────────────────────────
 

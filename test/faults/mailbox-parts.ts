@@ -4,6 +4,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { cli, freePort, stdioFixture, temporaryDirectory, until } from "../e2e/harness.js";
+import type { callTool } from "../e2e/operator.js";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
 import { type Started, start } from "../fixtures/processes.js";
 import { Gone } from "../fixtures/wait.js";
@@ -51,8 +52,12 @@ export class Part {
     return this;
   }
 
-  async kill(): Promise<void> {
-    await this.#process?.stop("SIGKILL");
+  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    await this.#process?.stop(signal);
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#process?.child.kill(signal);
   }
 }
 
@@ -70,10 +75,10 @@ export interface Broker {
   readonly url: string;
 }
 
-export async function startBroker(program?: readonly string[]): Promise<Broker> {
+export async function startBroker(program?: readonly string[], more: readonly string[] = []): Promise<Broker> {
   const listen = `127.0.0.1:${await freePort()}`;
   const state = join(await temporaryDirectory(), "state");
-  const line = ["broker", "--listen", listen, "--no-auth", "--state", state, "--json"];
+  const line = ["broker", "--listen", listen, "--no-auth", "--state", state, "--json", ...more];
   return { part: await new Part("broker", line, '{"broker"', program).start(), url: `ws://${listen}` };
 }
 
@@ -87,7 +92,7 @@ export class Machine {
     this.#ledger = ledger;
   }
 
-  static async start(broker: Broker, mailbox: string, program?: readonly string[]): Promise<Machine> {
+  static async start(broker: Pick<Broker, "url">, mailbox: string, program?: readonly string[]): Promise<Machine> {
     const folder = await temporaryDirectory();
     const config = join(folder, "mcp.json");
     const ledger = join(folder, "ledger.txt");
@@ -115,6 +120,26 @@ export async function effectsOf(machines: readonly Machine[]): Promise<Map<strin
     for (const effect of await machine.effects()) counts.set(effect, (counts.get(effect) ?? 0) + 1);
   }
   return counts;
+}
+
+// ── What callers were told ─────────────────────────────────────────────────────────────────────────────────────────
+
+export type Told =
+  | { readonly kind: "result" }
+  | { readonly kind: "unknown" | "not run"; readonly why: string }
+  /** The gateway itself was killed. */
+  | { readonly kind: "cut" };
+
+export function tellingOf({ result, error }: Awaited<ReturnType<typeof callTool>>): Told {
+  if (error === undefined) {
+    if (result?.["isError"] === true) return { kind: "not run", why: JSON.stringify(result) };
+    return { kind: "result" };
+  }
+  return { kind: /is unknown/i.test(JSON.stringify(error)) ? "unknown" : "not run", why: error.message };
+}
+
+export function cut(): Told {
+  return { kind: "cut" };
 }
 
 // ── A client that knows the frames alone ───────────────────────────────────────────────────────────────────────────

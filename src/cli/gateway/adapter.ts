@@ -63,6 +63,7 @@ async function open(
     forRuns: options.forRuns ?? false,
     sweepRun: async (folder) => (await import("../../agents/run/run-folder.js")).endRunFolder(folder),
     ...(more.logCalls === undefined ? {} : { logCalls: more.logCalls }),
+    ...(options.engine === undefined ? {} : { engine: options.engine }),
     ...(options.names === undefined ? {} : { names: options.names }),
     ...(options.tls === undefined ? {} : { tls: options.tls }),
   });

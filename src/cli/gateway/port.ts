@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import type { Config, ExecutorConfig, ListenAddress } from "../../config/config.js";
 import type { ConfigInput } from "../../config/load.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
-import type { NameMode } from "../../contracts/settings.js";
+import type { EngineSettings, NameMode } from "../../contracts/settings.js";
 import type { GatewayStatus, ShareLine } from "../../contracts/status.js";
 import type { RunningGateway } from "../../control/registry.js";
 import type { ProbeResult } from "../../upstream/probe.js";
@@ -45,6 +45,8 @@ export interface StartOptions extends GatewaySource {
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   /** Whether each call is logged; "unless-off": where the config does not say no. */
   readonly logCalls: false | "unless-off";
+  /** The engine of another config, where the one that is served has none of its own. */
+  readonly engine?: EngineSettings | undefined;
   /** It is for runs alone: on loopback, without TLS. */
   readonly forRuns?: boolean;
 }

@@ -35,6 +35,8 @@ export interface GatewayEngine {
   readonly shared: Store;
   /** Who acts for what, where only one may. */
   readonly partitions: Partitions;
+  /** Who keeps which mailboxes. Apart from the others: those who keep some may be brokers without servers, and not all. Opened once. */
+  mailPartitions(): Promise<Partitions>;
   /** The other gateways, by their `self`. */
   readonly peers: Peers;
   status(): EngineStatus;

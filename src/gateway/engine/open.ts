@@ -3,6 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
+import type { Partitions } from "../../contracts/engine/partitions.js";
 import type { EngineSettings } from "../../contracts/settings.js";
 import { systemClock } from "../../runtime/clock.js";
 import { createTextVault } from "../../runtime/seal.js";
@@ -23,6 +24,9 @@ const SELF_BYTES = 9;
 /** To hand everything over, or for writes to end: a gateway that stops must not wait for an engine that does not answer. */
 const RELEASE_MS = 20_000;
 const AWAY_CLOSE_MS = 1_000;
+
+/** What partitions of mailboxes are told from others by, in the engine. */
+const MAIL = "mail";
 
 interface EngineLog {
   info(text: string): void;
@@ -49,10 +53,16 @@ export async function openGatewayEngine(
     const partitions = await openPartitions({ shared, open, self, clock: systemClock, warn });
     const peers = await openPeers({ engine: connection, prefix, self, key });
     const ends: (() => Promise<void>)[] = [];
+    let mail: Promise<Partitions> | undefined;
+    const openMail = (partition: number) => stores.partition(partition, vault, MAIL);
     const engine: GatewayEngine = {
       self,
       shared,
       partitions,
+      mailPartitions: () => {
+        mail ??= openPartitions({ shared, open: openMail, self, clock: systemClock, warn, group: MAIL });
+        return mail;
+      },
       peers,
       status: () => connection.status,
       staleForMs: () => retryWhenStale(connection.status, settings.staleMs, systemClock.now()),
@@ -64,7 +74,8 @@ export async function openGatewayEngine(
           // Without it nothing can be handed over, and what is under way ends by itself.
           const isThere = connection.status.state === "connected";
           await resultWithin(Promise.all(ends.map((act) => act())), AWAY_CLOSE_MS);
-          await resultWithin(partitions.release(), isThere ? RELEASE_MS : AWAY_CLOSE_MS);
+          const mails = mail?.then((own) => own.release()).catch(() => {});
+          await resultWithin(Promise.all([partitions.release(), mails]), isThere ? RELEASE_MS : AWAY_CLOSE_MS);
           await peers.close();
           await resultWithin(shared.close(), isThere ? RELEASE_MS : AWAY_CLOSE_MS);
         } finally {

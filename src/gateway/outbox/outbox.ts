@@ -34,6 +34,8 @@ interface GatewayOutboxParts {
   readonly pipeline: Pipeline;
   readonly catalog: Catalog;
   readonly servers: () => Servers;
+  /** It has no servers, and never will: others keep the writes. */
+  readonly isBroker: boolean;
   readonly ended?: WriteEnded;
 }
 
@@ -78,7 +80,7 @@ export class GatewayOutbox implements OutboxIntake {
 
   /** What the config says of it now. What is queued stays as it was queued. */
   apply({ servers, outbox: limits }: OutboxConfig): void {
-    const { state, log, pipeline } = this.#parts;
+    const { state, log, pipeline, isBroker } = this.#parts;
     this.#limits = limits;
     this.#terms = new Map(servers.flatMap(({ name, outbox }) => (outbox === undefined ? [] : [[name, outbox]])));
     this.#credentials = new Map(servers.flatMap(({ name, target }) => sharedCredential(name, target)));
@@ -95,7 +97,7 @@ export class GatewayOutbox implements OutboxIntake {
       );
     }
     // On an engine every gateway takes its share of what all of them keep, whatever its own config says.
-    if (this.#terms.size > 0 || isLeft || state.engine !== undefined) {
+    if (this.#terms.size > 0 || isLeft || (state.engine !== undefined && !isBroker)) {
       this.#opened().catch((error: unknown) => log.error("the outbox could not be opened: no call is kept", { error }));
     }
     if (this.#open === undefined) return;

@@ -36,6 +36,8 @@ export interface BrokerOptions {
   readonly log: Log;
   /** Whether there is a token of this id: nothing is kept for those who can never come. */
   knows(owner: string): boolean;
+  /** Asked before anything is handed out, ended or said to be held, where another may have taken over. Default: always. */
+  readonly mayAct?: (() => boolean) | undefined;
 }
 
 /** A message that is not taken: why, in words for whoever sent it. */
@@ -61,6 +63,7 @@ export class Broker {
   readonly #clock: ElapsedClock;
   readonly #log: Log;
   readonly #knows: BrokerOptions["knows"];
+  readonly #mayAct: () => boolean;
   readonly #mailboxes = new Map<string, Mailbox>();
   /** All that is stored, by sender and id. */
   readonly #letters = new Map<string, Letter>();
@@ -73,7 +76,7 @@ export class Broker {
   #timerMs = Number.POSITIVE_INFINITY;
   #isClosed: boolean = false;
 
-  constructor({ store, clock, log, knows }: BrokerOptions) {
+  constructor({ store, clock, log, knows, mayAct = () => true }: BrokerOptions) {
     this.#mail = new MailStore(store, log);
     const resume = (mailbox: Mailbox, consumer: Consumer) => this.pause(mailbox.address, consumer, false);
     const look = (mailbox: Mailbox) => this.#look(mailbox);
@@ -82,6 +85,7 @@ export class Broker {
     this.#clock = clock;
     this.#log = log;
     this.#knows = knows;
+    this.#mayAct = mayAct;
     this.#restore();
     void this.#mail.expireDead(clock.wall());
     this.#sweep = setInterval(() => void this.#mail.expireDead(clock.wall()), DEAD_SWEEP_MS).unref();
@@ -302,7 +306,7 @@ export class Broker {
   /** The ids of those that are still this consumer's. */
   extend(address: string, consumer: Consumer, names: readonly MessageName[]): MessageName[] {
     const mailbox = this.#mailboxes.get(address);
-    if (mailbox === undefined) return [];
+    if (mailbox === undefined || !this.#mayAct()) return [];
     const nowMs = this.#clock.now();
     const kept = names.filter((name) => {
       const sender = senderOf(mailbox, consumer, name);
@@ -383,7 +387,7 @@ export class Broker {
 
   /** Ends what is over, hands out what can be, and sets the time of the next look. */
   #look(mailbox: Mailbox): void {
-    if (this.#isClosed) return;
+    if (this.#isClosed || !this.#mayAct()) return;
     const nowMs = this.#clock.now();
     const { queue } = mailbox;
     for (const ended of queue.tick(nowMs)) this.#end(mailbox, ended);
@@ -511,6 +515,11 @@ export class Broker {
     const mailbox = this.#mailboxes.get(address);
     mailbox?.queue.unreserve(id);
     if (mailbox?.queue.isIdle === true) this.#rest(mailbox, this.#clock.now());
+  }
+
+  /** Whether something is in it, or on its way into it. */
+  hasMail(address: string): boolean {
+    return this.#mailboxes.get(address)?.queue.isIdle === false;
   }
 
   /** For the operator's side of it. */

@@ -9,5 +9,9 @@ export { MailboxOperator } from "./operator.js";
 export { PeerConnection } from "./peer-connection.js";
 
 export function openBroker(options: Omit<BrokerOptions, "clock">): Broker {
-  return new Broker({ ...options, clock: new ElapsedClock(systemClock) });
+  return new Broker({ ...options, clock: elapsedClock() });
+}
+
+export function elapsedClock(): ElapsedClock {
+  return new ElapsedClock(systemClock);
 }

@@ -130,13 +130,24 @@ export class PeerConnection implements SocketEvents {
   }
 
   onMessage(bytes: Buffer): void {
+    this.#onFrame(bytes.length, () => {
+      if (bytes.length > MAX_FRAME_BYTES) throw new FrameError(`a frame has at most ${MAX_FRAME_BYTES} bytes`);
+      return readFrame(bytes.toString());
+    });
+  }
+
+  /** A frame that was read already. */
+  onFrame(frame: ClientFrame, bytes: number): void {
+    this.#onFrame(bytes, () => frame);
+  }
+
+  #onFrame(bytes: number, read: () => ClientFrame): void {
     let kind: string | undefined;
     try {
-      if (bytes.length > MAX_FRAME_BYTES) throw new FrameError(`a frame has at most ${MAX_FRAME_BYTES} bytes`);
-      const frame = readFrame(bytes.toString());
+      const frame = read();
       kind = frame.kind;
       if (this.#sender === undefined) this.#greet(frame);
-      else this.#take(this.#sender, frame, bytes.length);
+      else this.#take(this.#sender, frame, bytes);
     } catch (error) {
       // There may be no room for one more mailbox.
       const isRefusal = error instanceof FrameError || error instanceof DeliveryRefusal;

@@ -64,6 +64,15 @@ export class PairingCodes {
     return true;
   }
 
+  isOpen(hash: string, nowMs: number): boolean {
+    this.#forgetOld(nowMs);
+    return this.#open.has(hash);
+  }
+
+  isPaused(nowMs: number): boolean {
+    return nowMs < this.#pausedUntil;
+  }
+
   redeem(hash: string, nowMs: number): Redeemed {
     if (nowMs < this.#pausedUntil) return { kind: "paused", leftMs: this.#pausedUntil - nowMs };
     this.#forgetOld(nowMs);

@@ -59,6 +59,16 @@ export class Pairings {
     return { code, expiresInMs: PAIRING_LIMITS.codeMs };
   }
 
+  /** Whether it is one of ours. Asked for codes that were made at another broker, and counts to no limit of tries. */
+  knows(code: string): boolean {
+    return this.#codes.isOpen(hashOf(code), this.#clock.now());
+  }
+
+  /** Too many wrong ones were tried. */
+  get isPaused(): boolean {
+    return this.#codes.isPaused(this.#clock.now());
+  }
+
   /** Makes the token of whoever brings a code. `name` is what they call themselves: the token's id begins with it. */
   async redeem(code: string, name: string | undefined): Promise<Paired> {
     // By hashes, which nobody can choose: how long the search takes tells nothing.

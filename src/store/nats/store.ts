@@ -33,8 +33,8 @@ export interface NatsStores {
   keys(): Promise<Store>;
   /** What all gateways read: maps with one key a write. Its values are sealed, but for tests. */
   shared(vault?: TextVault): Promise<Store>;
-  /** For its owner alone: whoever opened it before is refused from then on. */
-  partition(number: number, vault?: TextVault): Promise<Store>;
+  /** For its owner alone: whoever opened it before is refused from then on. Those of a group are apart from all others. */
+  partition(number: number, vault?: TextVault, group?: string): Promise<Store>;
 }
 
 const realPace: TryPace = {
@@ -64,10 +64,11 @@ export async function openNatsStores(options: NatsStoreOptions): Promise<NatsSto
   return {
     keys: () => sharedStore("keys", undefined),
     shared: (vault) => sharedStore("maps", vault),
-    async partition(number, vault) {
+    async partition(number, vault, group) {
       const stream = await JetStreamStream.open(engine, parts, realPace);
-      const where = `partition ${number} of the engine (${parts})`;
-      const own = `${prefix}.parts.${number}.`;
+      const name = group === undefined ? String(number) : `${group}-${number}`;
+      const where = `partition ${name} of the engine (${parts})`;
+      const own = `${prefix}.parts.${name}.`;
       return openCommitStore({ ...rest, stream, layout: "partition", prefix: own, where, vault });
     },
   };

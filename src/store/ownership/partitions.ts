@@ -32,6 +32,8 @@ export interface PartitionsOptions {
   readonly clock: Clock;
   readonly warn: (text: string) => void;
   readonly count?: number;
+  /** Those who own partitions of one kind: each group has its own, and its own members. Default: all gateways. */
+  readonly group?: string;
 }
 
 interface LayoutRecord {
@@ -43,8 +45,9 @@ interface LayoutRecord {
 export async function openPartitions(options: PartitionsOptions): Promise<Partitions> {
   const count = options.count ?? PARTITIONS;
   const layout = options.shared.shared<LayoutRecord>("layout");
-  await layout.create("partitions", { v: 1, partitions: count });
-  const kept = layout.get("partitions");
+  const name = mapOf("partitions", options.group);
+  await layout.create(name, { v: 1, partitions: count });
+  const kept = layout.get(name);
   if (kept === undefined || kept.v !== 1 || kept.partitions !== count) {
     const has = typeof kept?.partitions === "number" ? `${kept.partitions} partitions` : "partitions of another form";
     throw new StoreError(
@@ -80,8 +83,8 @@ class OwnedPartitions implements Partitions {
     this.#options = options;
     this.count = count;
     this.#heart = new Ownership(options.self, count);
-    this.#gateways = options.shared.shared<GatewayRecord>("gateways");
-    this.#records = options.shared.shared<PartitionRecord>("partitions");
+    this.#gateways = options.shared.shared<GatewayRecord>(mapOf("gateways", options.group));
+    this.#records = options.shared.shared<PartitionRecord>(mapOf("partitions", options.group));
     for (const [name] of this.#gateways.entries()) this.#sawGateway(name);
     for (let partition = 0; partition < count; partition++) this.#sawPartition(partition);
     this.#unwatch = [
@@ -273,6 +276,10 @@ class OwnedPartitions implements Partitions {
         REST_MS,
       );
   }
+}
+
+function mapOf(name: string, group: string | undefined): string {
+  return group === undefined ? name : `${group}-${name}`;
 }
 
 function messageOf(error: unknown): string {

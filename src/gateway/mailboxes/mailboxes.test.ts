@@ -1,10 +1,11 @@
 // A gateway's own broker, without a gateway: on a store in memory, and at an endpoint that only says what it is.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { HeldStore } from "../../test/fixtures/mailbox/held-store.js";
-import { LocalEnd } from "../mailbox/peer/local-line.js";
-import { SILENT } from "../observe/log.js";
-import { HeldBytes } from "../runtime/memory/held-bytes.js";
+import { HeldStore } from "../../../test/fixtures/mailbox/held-store.js";
+import { LocalEnd } from "../../mailbox/peer/local-line.js";
+import { SILENT } from "../../observe/log.js";
+import { HeldBytes } from "../../runtime/memory/held-bytes.js";
+import { RefusalLog } from "../refusal-log.js";
 import { Mailboxes } from "./mailboxes.js";
 
 let mailboxes: Mailboxes;
@@ -12,7 +13,7 @@ afterEach(() => mailboxes.close());
 
 function open(isForEverybody: boolean): void {
   const state = { store: new HeldStore().asStore, tokens: { has: () => false } } as never;
-  mailboxes = new Mailboxes(state, SILENT, new HeldBytes());
+  mailboxes = new Mailboxes(state, SILENT, new HeldBytes(), () => {});
   mailboxes.acceptOn({ isForEverybody, admitMailboxes() {} });
   mailboxes.apply(true);
 }
@@ -34,7 +35,8 @@ describe("a gateway's mailboxes", () => {
     const warned: string[] = [];
     const state = { store: new HeldStore().asStore, tokens: { has: () => false, authenticate: () => undefined } };
     const log = { ...SILENT, warn: (text: string) => void warned.push(text) };
-    mailboxes = new Mailboxes(state as never, log, new HeldBytes());
+    const refusals = new RefusalLog(log);
+    mailboxes = new Mailboxes(state as never, log, new HeldBytes(), (refusal) => refusals.refused(refusal));
     mailboxes.acceptOn({ isForEverybody: false, admitMailboxes() {} });
     mailboxes.apply(true);
     await mailboxes.operator();

@@ -1,36 +1,50 @@
 // The gateway's own broker: it keeps mailboxes in the state while the config wants some, and takes in those who come to
 // them. Its parts are loaded with the first config that does.
 
-import type { Principal } from "../contracts/caller.js";
-import { SHARER_ROLE } from "../contracts/settings.js";
-import type { MailboxesStatus } from "../contracts/status.js";
-import type { HttpEndpoint } from "../endpoint/server.js";
-import type { Broker } from "../mailbox/broker/broker.js";
-import type { MailboxOperator } from "../mailbox/broker/operator.js";
-import type { Peer, PeerConnection, PeerSocket } from "../mailbox/broker/peer-connection.js";
-import type { NewWorker, Paired, Pairings } from "../mailbox/pairing/pairings.js";
-import type { BrokerLine, LineEvents } from "../mailbox/peer/line.js";
-import type { openLocalLine } from "../mailbox/peer/local-line.js";
-import { ownerOf } from "../mailbox/wire/address.js";
-import type { Hello } from "../mailbox/wire/frames.js";
-import type { Log } from "../observe/log.js";
-import { systemClock } from "../runtime/clock.js";
-import type { HeldBytes } from "../runtime/memory/held-bytes.js";
-import type { Socket } from "../sockets/socket.js";
-import { RefusalLog } from "./refusal-log.js";
-import type { GatewayState } from "./state/state.js";
+import type { Principal } from "../../contracts/caller.js";
+import { SHARER_ROLE } from "../../contracts/settings.js";
+import type { MailboxesStatus } from "../../contracts/status.js";
+import type { HttpEndpoint } from "../../endpoint/server.js";
+import type { MailboxOperator } from "../../mailbox/broker/operator.js";
+import type { Peer, PeerOptions, PeerSocket } from "../../mailbox/broker/peer-connection.js";
+import type { NewWorker, Paired, Pairings } from "../../mailbox/pairing/pairings.js";
+import type { BrokerLine, LineEvents } from "../../mailbox/peer/line.js";
+import type { openLocalLine } from "../../mailbox/peer/local-line.js";
+import type { SharedOperator } from "../../mailbox/shared/shared-operator.js";
+import { ownerOf } from "../../mailbox/wire/address.js";
+import type { Hello } from "../../mailbox/wire/frames.js";
+import type { Log } from "../../observe/log.js";
+import { systemClock } from "../../runtime/clock.js";
+import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
+import type { Socket } from "../../sockets/socket.js";
+import type { GatewayState } from "../state/state.js";
 
 /** The code with which a WebSocket is closed on those who are refused. */
 const POLICY_VIOLATION = 1008;
 
-/** What is loaded of the broker. */
-interface Parts {
-  readonly broker: Broker;
-  readonly operator: MailboxOperator;
-  readonly pairings: Pairings;
-  readonly PeerConnection: typeof PeerConnection;
-  readonly openLocalLine: typeof openLocalLine;
+/** Somebody who came. */
+export interface MailConnection {
+  /** It may come back. */
+  end(why: string): void;
+  /** It need not. */
+  expel(why: string): void;
 }
+
+export type MailOperator = MailboxOperator | SharedOperator;
+
+/** What is loaded: a broker of this gateway alone, or its part of those that several have together. */
+export interface OpenMailboxes {
+  readonly operator: MailOperator;
+  readonly pairings: Pairings;
+  readonly openLocalLine: typeof openLocalLine;
+  begin(socket: PeerSocket, options: Omit<PeerOptions, "broker" | "log" | "held">): MailConnection;
+  /** A code that was made here or at another broker. */
+  redeem(code: string, name: string | undefined): Promise<Paired>;
+  close(): Promise<void>;
+}
+
+/** What is used of the broker's parts, by whoever puts them together. */
+export type BrokerModule = Omit<typeof import("../../mailbox/broker/open-broker.js"), "elapsedClock">;
 
 interface NewCode {
   readonly code: string;
@@ -39,6 +53,8 @@ interface NewCode {
 
 /** The gateway as a worker at its own broker. */
 const OWN_PEER: Peer = { id: "", role: "default", maySendTo: undefined };
+
+const NO_TOKENS = "nobody needs a token here";
 
 /** As long as the broker is being loaded. */
 const NOTHING_YET: MailboxesStatus = {
@@ -51,25 +67,28 @@ const NOTHING_YET: MailboxesStatus = {
   mailboxes: [],
 };
 
+/** Is told of those who are sent away. */
+type MailboxesRefused = (refusal: { readonly status: number; readonly path: string; readonly why: string }) => void;
+
 type MailboxesEndpoint = Pick<HttpEndpoint, "admitMailboxes" | "isForEverybody">;
 
 export class Mailboxes {
   readonly #state: GatewayState;
   readonly #log: Log;
-  readonly #refusals: RefusalLog;
+  readonly #refused: MailboxesRefused;
   readonly #held: HeldBytes;
-  readonly #connections = new Map<PeerConnection, Principal | undefined>();
+  readonly #connections = new Map<MailConnection, Principal | undefined>();
   #endpoint: MailboxesEndpoint | undefined;
-  #parts: Promise<Parts | undefined> | undefined;
+  #parts: Promise<OpenMailboxes | undefined> | undefined;
   /** The same, once they are there. */
-  #loaded: Parts | undefined;
+  #loaded: OpenMailboxes | undefined;
   #isWanted: boolean = false;
 
-  constructor(state: GatewayState, log: Log, held: HeldBytes) {
+  constructor(state: GatewayState, log: Log, held: HeldBytes, refused: MailboxesRefused) {
     this.#state = state;
     this.#held = held;
     this.#log = log;
-    this.#refusals = new RefusalLog(log);
+    this.#refused = refused;
   }
 
   apply(isWanted: boolean): void {
@@ -113,7 +132,7 @@ export class Mailboxes {
   }
 
   /** The operator's side; undefined where no mailboxes are kept. */
-  async operator(): Promise<MailboxOperator | undefined> {
+  async operator(): Promise<MailOperator | undefined> {
     return this.#isWanted ? (await this.#parts)?.operator : undefined;
   }
 
@@ -129,7 +148,7 @@ export class Mailboxes {
   /** A token for whoever brings a code; undefined where nobody needs one. */
   readonly pair = async (code: string, name: string | undefined): Promise<Paired | undefined> => {
     const parts = this.#isWanted && !this.#isOpen ? await this.#parts : undefined;
-    return parts?.pairings.redeem(code, name);
+    return parts?.redeem(code, name);
   };
 
   async #createWorker({ id, role, maySendTo }: NewWorker): Promise<string> {
@@ -143,7 +162,7 @@ export class Mailboxes {
   /** The same for the operator. */
   async newCode(mailbox: string, role: string | undefined): Promise<NewCode | string> {
     const parts = this.#isWanted && !this.#isOpen ? await this.#parts : undefined;
-    return parts === undefined ? "nobody needs a token here" : this.#newCode(parts.pairings, mailbox, role);
+    return parts === undefined ? NO_TOKENS : this.#newCode(parts.pairings, mailbox, role);
   }
 
   /** A code for a mailbox, or why there is none. */
@@ -166,30 +185,27 @@ export class Mailboxes {
   async close(): Promise<void> {
     this.#isWanted = false;
     this.#endConnections("the gateway stops");
-    (await this.#parts)?.broker.close();
+    await (await this.#parts)?.close();
   }
 
   #serve(
-    { broker, pairings, PeerConnection }: Parts,
+    { pairings, begin }: OpenMailboxes,
     socket: PeerSocket,
     peer: Peer | undefined,
     principal?: Principal,
     isEverybody = false,
   ): void {
-    const connection: PeerConnection = new PeerConnection(socket, {
-      broker,
-      log: this.#log,
-      held: this.#held,
+    const connection: MailConnection = begin(socket, {
       peer,
       identify: (token, hello) => (isEverybody ? openPeer(hello) : this.#identify(connection, token)),
       onEnd: () => this.#connections.delete(connection),
-      onRefused: (why) => this.#refusals.refused({ status: POLICY_VIOLATION, path: "/mailboxes", why }),
+      onRefused: (why) => this.#refused({ status: POLICY_VIOLATION, path: "/mailboxes", why }),
       ...(isEverybody ? {} : { pair: (mailbox, role) => this.#newCode(pairings, mailbox, role) }),
     });
     this.#connections.set(connection, principal);
   }
 
-  #identify(connection: PeerConnection, token: string | undefined): Peer | undefined {
+  #identify(connection: MailConnection, token: string | undefined): Peer | undefined {
     const principal = token === undefined ? undefined : this.#state.tokens.authenticate(token, systemClock.wall());
     if (principal === undefined || !this.mayCome(principal)) return undefined;
     this.#connections.set(connection, principal);
@@ -197,31 +213,58 @@ export class Mailboxes {
   }
 
   /** Never rejects. */
-  async #load(): Promise<Parts | undefined> {
-    const { store, tokens } = this.#state;
+  async #load(): Promise<OpenMailboxes | undefined> {
+    const { engine, tokens } = this.#state;
+    const knows = (id: string) => this.#isOpen || id === OWN_PEER.id || tokens.has(id);
+    const createToken = (worker: NewWorker) => this.#createWorker(worker);
     try {
-      if (store === undefined) throw new Error("without a state directory there is no place for them");
-      const { openBroker, MailboxOperator, openLocalLine, PeerConnection } = await import(
-        "../mailbox/broker/open-broker.js"
+      const { openBroker, elapsedClock, MailboxOperator, openLocalLine, PeerConnection } = await import(
+        "../../mailbox/broker/open-broker.js"
       );
-      const broker = openBroker({
-        store,
-        log: this.#log,
-        knows: (id) => this.#isOpen || id === OWN_PEER.id || tokens.has(id),
-      });
-      const { Pairings } = await import("../mailbox/pairing/pairings.js");
-      const pairings = new Pairings({
-        clock: broker.inside.clock,
-        createToken: (worker) => this.#createWorker(worker),
-      });
-      const operator = new MailboxOperator(broker.inside);
-      this.#loaded = { broker, operator, pairings, PeerConnection, openLocalLine };
+      const broker = { openBroker, MailboxOperator, openLocalLine, PeerConnection };
+      const { Pairings } = await import("../../mailbox/pairing/pairings.js");
+      const pairings = new Pairings({ clock: elapsedClock(), createToken });
+      if (engine === undefined) this.#loaded = this.#openOwn(broker, pairings, knows);
+      else {
+        const { openSharedMailboxes } = await import("./shared-mailboxes.js");
+        this.#warnOfLeft();
+        const [log, held] = [this.#log, this.#held];
+        const pair = (mailbox: string, role: string | undefined) =>
+          this.#isOpen ? NO_TOKENS : this.#newCode(pairings, mailbox, role);
+        this.#loaded = await openSharedMailboxes({ engine, broker, pairings, knows, log, held, pair });
+      }
       return this.#loaded;
     } catch (error) {
       this.#parts = undefined;
       this.#log.error("mailboxes cannot be kept", { why: (error as Error).message });
       return undefined;
     }
+  }
+
+  #warnOfLeft(): void {
+    if (this.#state.store?.log("mail").entries(undefined, 1).next().done !== false) return;
+    this.#log.warn(
+      "messages are kept on this machine's disk from before it had an engine: start it once without, to hand them out",
+    );
+  }
+
+  #openOwn(
+    { openBroker, MailboxOperator, openLocalLine, PeerConnection }: BrokerModule,
+    pairings: Pairings,
+    knows: (id: string) => boolean,
+  ): OpenMailboxes {
+    const { store } = this.#state;
+    if (store === undefined) throw new Error("without a state directory there is no place for them");
+    const [log, held] = [this.#log, this.#held];
+    const broker = openBroker({ store, log, knows });
+    return {
+      operator: new MailboxOperator(broker.inside),
+      pairings,
+      openLocalLine,
+      begin: (socket, options) => new PeerConnection(socket, { ...options, broker, log, held }),
+      redeem: (code, name) => pairings.redeem(code, name),
+      close: async () => broker.close(),
+    };
   }
 
   #admit(): void {

@@ -1,0 +1,362 @@
+// A peer's connection to one of several brokers, whoever of them has the mailboxes in hand that it speaks with. A conversation
+// is kept where its requests are for: a request, what is said live about it, its reply and its end are in the partition of the
+// mailbox that it went to, so that each of them is decided, and written, in one place. So a peer has a line to the partition of
+// its own mailbox, its home, and one to that of each mailbox that it sends to; all of them look like one connection to it.
+
+import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
+import { Close, type SocketEvents } from "../../sockets/socket.js";
+import type { Peer, PeerSocket } from "../broker/peer-connection.js";
+import { REPLY, REQUEST } from "../broker/record.js";
+import { ownerOf } from "../wire/address.js";
+import { FrameError } from "../wire/frame-error.js";
+import { type ClientFrame, type Deliver, type Hello, type MessageName, readFrame } from "../wire/frames.js";
+import { BEAT_MS, HELLO_MS, MAX_FRAME_BYTES, MAX_UNDER_WAY } from "../wire/limits.js";
+import type { PartitionLine, PartitionLineEvents, PeerIntroduction } from "./partition-line.js";
+
+/** Messages that it was handed elsewhere than at its home, and those who wrote to it there: it may have that many in hand. */
+const MAX_KNOWN = 10_000;
+/** What does not leave: a peer past this asks, and does not read. */
+const MAX_WAITING_BYTES = 2 * MAX_UNACKED_BYTES;
+
+export interface FrontPlace {
+  /** The partition of whoever has a token of that id. */
+  of(owner: string): number;
+  link(partition: number, intro: PeerIntroduction, events: PartitionLineEvents): PartitionLine;
+  /** It takes messages from now on, and does not say where else there may be some. */
+  subscribed(front: Front): void;
+  left(front: Front): void;
+}
+
+export interface FrontOptions {
+  readonly place: FrontPlace;
+  readonly peer: Peer | undefined;
+  identify(token: string | undefined, hello: Hello): Peer | undefined;
+  onEnd(): void;
+  onRefused(why: string): void;
+}
+
+/** An `extend`, in as many parts as there are partitions that have some of its messages. */
+interface Extending {
+  parts: number;
+  readonly names: unknown[];
+  error: string | undefined;
+}
+
+export class Front implements SocketEvents {
+  readonly #socket: PeerSocket;
+  readonly #options: FrontOptions;
+  readonly #timer: NodeJS.Timeout;
+  readonly #links = new Map<number, PartitionLine>();
+  /** Credit that each of them has left, of those that know of it. */
+  readonly #given = new Map<number, number>();
+  #intro: PeerIntroduction | undefined;
+  #address = "";
+  #home = -1;
+  #subscribe: string | undefined;
+  #credit = 0;
+  /** Which partition, of messages that were handed out elsewhere than at home. Not more than MAX_KNOWN. */
+  readonly #held = new Map<string, number>();
+  /** Those who began to speak with it: what it says to them is said at home. Not more than MAX_KNOWN. */
+  readonly #callers = new Set<string>();
+  /** Answered in the order in which they were asked. Not more than MAX_UNDER_WAY. */
+  #extending: Extending[] = [];
+  readonly #extendingAt = new Map<number, Extending[]>();
+  #isOver = false;
+
+  constructor(socket: PeerSocket, options: FrontOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#timer = setTimeout(() => this.#refuse(`no hello came within ${HELLO_MS / 1000} s`), HELLO_MS).unref();
+    socket.beat(BEAT_MS);
+    socket.gather();
+    socket.attach(this);
+  }
+
+  /** Where it takes messages. */
+  get address(): string {
+    return this.#address;
+  }
+
+  /** It knows the bare frames alone, and does not say what it waits for. */
+  get isBare(): boolean {
+    return this.#intro?.hello.version === undefined;
+  }
+
+  end(why: string): void {
+    this.#socket.close(Close.goingAway, why);
+  }
+
+  expel(why: string): void {
+    this.#socket.close(Close.policy, why);
+  }
+
+  /** Something is for it in that partition. */
+  openAt(partition: number): void {
+    if (this.#subscribe !== undefined && !this.#isOver) this.#linkTo(partition);
+  }
+
+  // ── What the peer says ───────────────────────────────────────────────────────────────────────────────────────────
+
+  onMessage(bytes: Buffer): void {
+    if (this.#isOver) return;
+    if (bytes.length > MAX_FRAME_BYTES) {
+      this.#tell({ kind: "error", reason: `a frame has at most ${MAX_FRAME_BYTES} bytes` });
+      return;
+    }
+    const text = bytes.toString();
+    let frame: ClientFrame;
+    try {
+      frame = readFrame(text);
+    } catch (error) {
+      if (!(error instanceof FrameError)) throw error;
+      // Its broker says what is wrong with it, as it does where it is alone.
+      if (this.#intro === undefined) this.#refuse(error.message);
+      else this.#linkTo(this.#home).send(text);
+      return;
+    }
+    if (this.#intro === undefined) this.#greet(frame);
+    else this.#route(frame, text);
+  }
+
+  #greet(frame: ClientFrame): void {
+    if (frame.kind !== "hello") {
+      this.#refuse(`the first frame is "hello", and this is "${frame.kind}"`);
+      return;
+    }
+    const peer = this.#options.peer ?? this.#options.identify(frame.token, frame);
+    if (peer === undefined) {
+      this.#refuse("the token is not known here, or has ended, or may not use mailboxes");
+      return;
+    }
+    clearTimeout(this.#timer);
+    this.#intro = { peer, hello: frame };
+    this.#address = frame.address.startsWith("#") ? peer.id + frame.address : frame.address;
+    this.#home = this.#options.place.of(peer.id);
+    this.#linkTo(this.#home);
+  }
+
+  #route(frame: ClientFrame, text: string): void {
+    const home = this.#home;
+    switch (frame.kind) {
+      case "subscribe":
+        this.#onSubscribe(frame, text);
+        return;
+      case "deliver":
+        this.#linkTo(this.#placeOf(frame)).send(text, frame);
+        return;
+      case "cancel":
+        this.#linkTo(this.#of(frame.to)).send(text, frame);
+        return;
+      case "presence":
+        this.#linkTo(this.#of(frame.mailbox)).send(text, frame);
+        return;
+      case "live":
+        this.#linkTo(this.#callers.has(frame.to) ? home : this.#of(frame.to)).send(text, frame);
+        return;
+      case "ack":
+        this.#eachPlace(frame.messages, (place, names, isAll) => {
+          for (const name of names) this.#held.delete(this.#keyOf(name));
+          this.#linkTo(place).send(isAll ? text : JSON.stringify({ kind: "ack", ids: names }));
+        });
+        return;
+      case "extend":
+        this.#onExtend(frame.messages, text);
+        return;
+      case "release": {
+        const key = this.#keyOf(frame);
+        const place = this.#held.get(key) ?? home;
+        this.#held.delete(key);
+        this.#linkTo(place).send(text, frame);
+        return;
+      }
+      case "credit":
+        this.#credit += frame.messages;
+        for (const place of this.#links.keys()) this.#grant(place);
+        return;
+      default:
+        this.#linkTo(home).send(text, frame);
+    }
+  }
+
+  #onSubscribe(frame: ClientFrame, text: string): void {
+    if (this.#subscribe !== undefined) {
+      // It is told that it has done so already.
+      this.#linkTo(this.#home).send(text, frame);
+      return;
+    }
+    this.#subscribe = text;
+    for (const link of this.#links.values()) link.send(text, frame);
+    this.#options.place.subscribed(this);
+  }
+
+  /** Answers are said where they were asked for, which is at home; all else where it goes to. */
+  #placeOf({ to, message }: Deliver): number {
+    const isAnswer =
+      message.kind.endsWith(REPLY) ||
+      (message.correlationId !== undefined &&
+        !message.kind.endsWith(REQUEST) &&
+        this.#intro?.peer.maySendTo?.has(to) === false);
+    return isAnswer ? this.#home : this.#of(to);
+  }
+
+  #of(address: string): number {
+    return this.#options.place.of(ownerOf(address));
+  }
+
+  #eachPlace(
+    messages: readonly MessageName[],
+    act: (place: number, names: readonly MessageName[], isAll: boolean) => void,
+  ): void {
+    const places = new Map<number, MessageName[]>();
+    for (const name of messages) {
+      const place = this.#held.get(this.#keyOf(name)) ?? this.#home;
+      const names = places.get(place);
+      if (names === undefined) places.set(place, [name]);
+      else names.push(name);
+    }
+    if (places.size === 0) act(this.#home, messages, true);
+    for (const [place, names] of places) act(place, names, places.size === 1);
+  }
+
+  #onExtend(messages: readonly MessageName[], text: string): void {
+    if (this.#extending.length >= MAX_UNDER_WAY) {
+      this.#socket.destroy("it asks, and does not wait for answers");
+      return;
+    }
+    const one: Extending = { parts: 0, names: [], error: undefined };
+    this.#extending.push(one);
+    this.#eachPlace(messages, (place, names, isAll) => {
+      one.parts++;
+      const waiting = this.#extendingAt.get(place);
+      if (waiting === undefined) this.#extendingAt.set(place, [one]);
+      else waiting.push(one);
+      this.#linkTo(place).send(isAll ? text : JSON.stringify({ kind: "extend", ids: names }));
+    });
+  }
+
+  #grant(place: number): void {
+    const given = this.#given.get(place) ?? 0;
+    const messages = this.#credit - given;
+    if (messages <= 0) return;
+    this.#given.set(place, this.#credit);
+    this.#links.get(place)?.send(JSON.stringify({ kind: "credit", messages }));
+  }
+
+  /** Peers that know more than the bare frames say whose message they mean. */
+  #keyOf({ id, from }: MessageName): string {
+    return this.isBare ? id : `${from}\0${id}`;
+  }
+
+  // ── What the brokers say ─────────────────────────────────────────────────────────────────────────────────────────
+
+  #linkTo(partition: number): PartitionLine {
+    const known = this.#links.get(partition);
+    if (known !== undefined) return known;
+    const front = this;
+    const link = this.#options.place.link(partition, this.#intro as PeerIntroduction, {
+      onFrame: (text) => this.#onFrame(partition, text),
+      onClose: (code, reason) => this.#onLinkClosed(code, reason),
+      get waiting() {
+        return front.#socket.waiting;
+      },
+    });
+    this.#links.set(partition, link);
+    if (this.#subscribe !== undefined) {
+      link.send(this.#subscribe);
+      this.#grant(partition);
+    }
+    return link;
+  }
+
+  #onFrame(partition: number, text: string): void {
+    if (this.#isOver) return;
+    const isHome = partition === this.#home;
+    if (text.startsWith('{"kind":"message"')) this.#handedOut(partition, text);
+    else if (text.startsWith('{"kind":"live"')) {
+      const from = isHome ? LIVE.exec(text)?.[1] : undefined;
+      if (from !== undefined) this.#knowCaller(JSON.parse(from) as string);
+    } else if (text.startsWith('{"kind":"welcome"')) {
+      if (!isHome) return;
+    } else if (text.startsWith('{"kind":"extended"')) {
+      this.#extended(partition, (JSON.parse(text) as { ids: unknown[] }).ids, undefined);
+      return;
+    } else if (text.startsWith('{"kind":"error"') && text.endsWith('"of":"extend"}')) {
+      this.#extended(partition, [], text);
+      return;
+    }
+    this.#socket.send(text);
+    if (this.#socket.waiting > MAX_WAITING_BYTES) this.#socket.destroy("it asks, and does not read what it is told");
+  }
+
+  #handedOut(partition: number, text: string): void {
+    if (this.#credit > 0) this.#credit--;
+    const given = this.#given.get(partition) ?? 0;
+    if (given > 0) this.#given.set(partition, given - 1);
+    const found = MESSAGE.exec(text);
+    if (found === null) return;
+    const [id, from] = [JSON.parse(found[1] as string) as string, JSON.parse(found[2] as string) as string];
+    if (partition === this.#home) {
+      this.#knowCaller(from);
+      if (this.#held.size > 0) this.#held.delete(this.#keyOf({ id, from }));
+      return;
+    }
+    this.#held.set(this.#keyOf({ id, from }), partition);
+    const [oldest] = this.#held.keys();
+    if (this.#held.size > MAX_KNOWN && oldest !== undefined) this.#held.delete(oldest);
+  }
+
+  #knowCaller(address: string): void {
+    if (this.#callers.has(address)) return;
+    this.#callers.add(address);
+    const [oldest] = this.#callers;
+    if (this.#callers.size > MAX_KNOWN && oldest !== undefined) this.#callers.delete(oldest);
+  }
+
+  #extended(partition: number, names: readonly unknown[], error: string | undefined): void {
+    const one = this.#extendingAt.get(partition)?.shift();
+    if (one === undefined) return;
+    one.parts--;
+    one.names.push(...names);
+    one.error ??= error;
+    while (this.#extending[0]?.parts === 0) {
+      const [first] = this.#extending.splice(0, 1);
+      if (first?.error !== undefined) this.#socket.send(first.error);
+      else this.#tell({ kind: "extended", ids: first?.names });
+    }
+  }
+
+  onDrain(): void {
+    for (const link of this.#links.values()) link.drained();
+  }
+
+  onClose(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    for (const link of this.#links.values()) link.close();
+    this.#links.clear();
+    this.#options.place.left(this);
+    this.#options.onEnd();
+  }
+
+  /** One of them is lost: the peer comes back, as to a broker that was started anew, and finds them all again. */
+  #onLinkClosed(code: number, reason: string): void {
+    if (code === Close.policy) this.#options.onRefused(reason);
+    this.#socket.close(code === Close.policy ? code : Close.goingAway, reason);
+  }
+
+  #refuse(reason: string): void {
+    this.#options.onRefused(reason);
+    this.#tell({ kind: "error", reason });
+    this.#socket.close(Close.policy, reason);
+  }
+
+  #tell(frame: object): void {
+    this.#socket.send(JSON.stringify(frame));
+  }
+}
+
+/** As brokers write them: who sent it stands before all that others wrote. */
+const TEXT = String.raw`("(?:[^"\\]|\\.)*")`;
+const MESSAGE = new RegExp(String.raw`^\{"kind":"message",[^{]*"message":\{"id":${TEXT},"from":\{"session_id":${TEXT}`);
+const LIVE = new RegExp(String.raw`^\{"kind":"live","from":\{"session_id":${TEXT}`);

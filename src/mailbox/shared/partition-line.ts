@@ -1,0 +1,232 @@
+// One peer's line to one partition of the mailboxes, which this broker or another has in hand: as a connection of that partition's
+// broker, here or at the other end of a stream. What is said before it is open waits, and where the one that is asked has it no
+// more, the next is. Once it was open it is not opened again: its peer comes back, and begins anew.
+
+import { PeerError } from "../../contracts/engine/peers.js";
+import { MIB } from "../../runtime/sizes.js";
+import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
+import { Close, NO_EVENTS, type SocketEvents } from "../../sockets/socket.js";
+import type { Peer, PeerConnection, PeerSocket } from "../broker/peer-connection.js";
+import type { ClientFrame, Hello } from "../wire/frames.js";
+import type { FrameStream } from "./frame-stream.js";
+
+/** Longer than a takeover lasts where nothing else fails, and shorter than peers wait for their welcome. */
+const OPEN_MS = 9_500;
+/** Where nobody has the partition in hand it is looked at again at each change, and this often. */
+const LOOK_MS = 250;
+/** What a peer says before it is open: of a call or two. More is not taken from one that does not wait. */
+const MAX_EARLY_BYTES = 4 * MIB;
+/** Said to a broker that asked one which has the partition no more. */
+export const MOVED = 4001;
+
+/** Who comes, as the broker to which it came knows it. */
+export interface PeerIntroduction {
+  readonly peer: Peer;
+  readonly hello: Hello;
+}
+
+/** What a line needs of the partitions. */
+export interface PartitionLinePlace {
+  /** Undefined where another has it in hand, or nobody. */
+  serve(partition: number, socket: PeerSocket, peer: Peer): PeerConnection | undefined;
+  /** Another that has it in hand; undefined where nobody has, or we do. */
+  ownerOf(partition: number): string | undefined;
+  /** Rejects with a PeerError. */
+  connect(owner: string, partition: number, peer: Peer): Promise<FrameStream>;
+  /** Resolves when another may have it, or after so long. */
+  moved(partition: number, ms: number): Promise<void>;
+  readonly now: () => number;
+}
+
+export interface PartitionLineEvents {
+  onFrame(text: string): void;
+  /** Once, and nothing after it. */
+  onClose(code: number, reason: string): void;
+  /** Bytes that wait to be written to the peer. */
+  readonly waiting: number;
+}
+
+interface Early {
+  readonly text: string;
+  readonly frame: ClientFrame | undefined;
+}
+
+export class PartitionLine {
+  readonly partition: number;
+  readonly #place: PartitionLinePlace;
+  readonly #events: PartitionLineEvents;
+  readonly #intro: PeerIntroduction;
+  readonly #onOver: () => void;
+  #here: PeerConnection | undefined;
+  #there: FrameStream | undefined;
+  /** The other broker that has it; undefined where it is this one. */
+  #owner: string | undefined;
+  #early: Early[] = [];
+  #earlyBytes = 0;
+  #isWelcome = false;
+  #isOver = false;
+
+  constructor(
+    place: PartitionLinePlace,
+    partition: number,
+    intro: PeerIntroduction,
+    events: PartitionLineEvents,
+    /** It is over, whoever ended it. */
+    onOver: () => void,
+  ) {
+    this.#place = place;
+    this.#onOver = onOver;
+    this.partition = partition;
+    this.#intro = intro;
+    this.#events = events;
+    void this.#open();
+  }
+
+  /** `frame` is what the text says, where that was read already. */
+  send(text: string, frame?: ClientFrame): void {
+    if (this.#isOver) return;
+    if (this.#isWelcome) {
+      this.#pass(text, frame);
+      return;
+    }
+    this.#early.push({ text, frame });
+    this.#earlyBytes += text.length;
+    if (this.#earlyBytes > MAX_EARLY_BYTES) this.#end(Close.goingAway, "it says more than can wait for its mailbox");
+  }
+
+  /** The peer has room again. */
+  drained(): void {
+    this.#here?.onDrain();
+    this.#there?.pause(false);
+  }
+
+  /** Another has it by now. */
+  checkOwner(): void {
+    if (this.#owner === undefined || !this.#isWelcome || this.#place.ownerOf(this.partition) === this.#owner) return;
+    this.#there?.destroy("another broker has it in hand");
+    this.#end(Close.goingAway, "another broker has the mailbox in hand now: come back");
+  }
+
+  /** The peer is gone. */
+  close(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#onOver();
+    this.#here?.onClose();
+    this.#there?.close(Close.normal, "the peer is gone");
+  }
+
+  async #open(): Promise<void> {
+    const untilMs = this.#place.now() + OPEN_MS;
+    while (!this.#isOver) {
+      const leftMs = untilMs - this.#place.now();
+      if (leftMs <= 0) {
+        this.#end(Close.goingAway, "no broker has the mailbox in hand: come back");
+        return;
+      }
+      if (this.#openHere()) return;
+      const owner = this.#place.ownerOf(this.partition);
+      if (owner !== undefined && (await this.#openThere(owner))) return;
+      await this.#place.moved(this.partition, Math.min(leftMs, LOOK_MS));
+    }
+  }
+
+  #openHere(): boolean {
+    const link = this;
+    const socket: PeerSocket = {
+      get waiting() {
+        return link.#events.waiting;
+      },
+      attach() {},
+      beat() {},
+      gather() {},
+      send: (text) => this.#onFrame(text),
+      close: (code, reason) => this.#end(code, reason),
+      destroy: (why) => this.#end(Close.goingAway, why),
+    };
+    const here = this.#place.serve(this.partition, socket, this.#intro.peer);
+    if (here === undefined) return false;
+    this.#here = here;
+    here.onMessage(Buffer.from(helloText(this.#intro.hello)));
+    return true;
+  }
+
+  /** True where it is open, or over. */
+  async #openThere(owner: string): Promise<boolean> {
+    let stream: FrameStream;
+    try {
+      stream = await this.#place.connect(owner, this.partition, this.#intro.peer);
+    } catch (error) {
+      if (error instanceof PeerError) return this.#isOver;
+      throw error;
+    }
+    if (this.#isOver) {
+      stream.destroy("the peer is gone");
+      return true;
+    }
+    return new Promise((resolve) => {
+      let goodbye: { code: number; reason: string } | undefined;
+      const events: SocketEvents & { onGoodbye(code: number, reason: string): void } = {
+        onMessage: (bytes) => {
+          this.#there = stream;
+          this.#owner = owner;
+          resolve(true);
+          this.#onFrame(bytes.toString());
+          if (this.#events.waiting > MAX_UNACKED_BYTES) stream.pause(true);
+        },
+        onDrain() {},
+        onGoodbye: (code, reason) => {
+          goodbye = { code, reason };
+        },
+        onClose: (why) => {
+          if (!this.#isWelcome && (goodbye === undefined || goodbye.code === MOVED)) {
+            this.#there = undefined;
+            resolve(this.#isOver);
+            return;
+          }
+          resolve(true);
+          this.#end(goodbye?.code ?? Close.goingAway, goodbye?.reason ?? why);
+        },
+      };
+      stream.attach(events);
+      stream.send(helloText(this.#intro.hello));
+    });
+  }
+
+  #onFrame(text: string): void {
+    if (this.#isOver) return;
+    const isFirst = !this.#isWelcome && text.startsWith('{"kind":"welcome"');
+    if (isFirst) this.#isWelcome = true;
+    this.#events.onFrame(text);
+    if (!isFirst) return;
+    const early = this.#early;
+    this.#early = [];
+    // Here it is still being begun: what was said goes to it when that is done.
+    setImmediate(() => {
+      for (const { text: said, frame } of early) this.#pass(said, frame);
+    });
+  }
+
+  #pass(text: string, frame: ClientFrame | undefined): void {
+    if (this.#isOver) return;
+    if (this.#there !== undefined) this.#there.send(text);
+    else if (frame !== undefined) this.#here?.onFrame(frame, text.length);
+    else this.#here?.onMessage(Buffer.from(text));
+  }
+
+  #end(code: number, reason: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#onOver();
+    this.#early = [];
+    this.#here?.onClose();
+    this.#there?.attach(NO_EVENTS);
+    this.#there?.destroy(reason);
+    this.#events.onClose(code, reason);
+  }
+}
+
+/** Without its token: who it is was proved where it came in. */
+function helloText({ address, role, version, journal }: Hello): string {
+  return JSON.stringify({ kind: "hello", agent: { session_id: address, role }, version, journal });
+}
