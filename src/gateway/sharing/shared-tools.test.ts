@@ -20,7 +20,7 @@ interface Reply {
   readonly outcome?: string;
 }
 
-const ROLES = { researcher: { allow: ["ledger/note", "ledger/echo", "ledger/wait", "slow", "fidelity"] } };
+const ROLES = { researcher: { allow: ["ledger/note", "ledger/echo", "ledger/wait", "slow", "fidelity", "stateful"] } };
 
 let test: TestBroker;
 let machine: Gateway;
@@ -45,6 +45,7 @@ beforeAll(async () => {
     ledger: entry("ledger", [], { env: { LEDGER: ledger } }),
     slow: entry("slow"),
     fidelity: entry("fidelity"),
+    stateful: entry("stateful", [], { isolation: "session" }),
   };
   const share = { broker: test.url, as: "studio", token: "studio-token" };
   machine = await start(
@@ -325,6 +326,27 @@ describe("tools that are shared through a broker", () => {
     const { error } = await replyTo(other, "held");
     expect(error).toContain('"barn" failed with it 5 times');
     barn.socket.terminate();
+  });
+
+  it("of a server with a process for each session go by worker and by the session that it names [crossed-never]", async () => {
+    const meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    const counted = async (one: BareClient, session: string, id: string) => {
+      const params = { name: "stateful__count", arguments: {}, _meta: meta };
+      const body = { op: "rpc", session, message: { jsonrpc: "2.0", id: 1, method: "tools/call", params } };
+      return JSON.stringify(await ask(one, id, body));
+    };
+    const bare = await client("worker-1#bare", "worker-token");
+    const other = await client("worker-2#bare", "other-token");
+    const text = (n: number) => `{\\"count\\":${n},`;
+    expect(await counted(bare, "a", "count-1")).toContain(text(1));
+    expect(await counted(bare, "a", "count-2")).toContain(text(2));
+    expect(await counted(bare, "b", "count-3")).toContain(text(1));
+    // Another worker that says the same is another.
+    expect(await counted(other, "a", "count-4")).toContain(text(1));
+    expect(await counted(bare, "a", "count-5")).toContain(text(3));
   });
 
   it("are never said to be none while that is not known: a bare list waits for a server that starts, and is an error where none can be asked", async () => {

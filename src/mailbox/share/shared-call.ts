@@ -50,6 +50,8 @@ export class SharedCall implements MailboxCall {
   #isStarted: boolean = false;
   #isOver: boolean = false;
   #isWanted: boolean = true;
+  /** Its message came again since its reply was last given to the broker. */
+  #isAskedAgain: boolean = false;
 
   constructor({ keeper, key, digest, principal, message, deadlineMs, endMs }: SharedCallOptions, nowMs: number) {
     this.#keeper = keeper;
@@ -135,6 +137,13 @@ export class SharedCall implements MailboxCall {
     this.#keeper.callEnded(this);
   }
 
+  /** Its message was handed out once more: where its reply is on its way already, the sender may have had it, and asks again. */
+  cameAgain(line: BrokerLine, name: SentMessage): void {
+    this.line = line;
+    this.name = name;
+    this.#isAskedAgain = true;
+  }
+
   /** Answers from what is known already: nothing is run, and nothing is written down. */
   answerAgain(body: string): void {
     this.#isOver = true;
@@ -166,18 +175,20 @@ export class SharedCall implements MailboxCall {
   }
 
   async #deliver(body: string): Promise<void> {
-    for (let { line } = this; line !== undefined; ) {
+    let next: BrokerLine | undefined = this.line;
+    while (next !== undefined) {
+      const line: BrokerLine = next;
+      this.#isAskedAgain = false;
       try {
         await this.#deliverOn(line, body);
-        break;
+        next = this.#isAskedAgain ? this.line : undefined;
       } catch (error) {
         if (!(error instanceof BrokerLost)) {
           this.#refused(line, error as Error, body);
           break;
         }
         // The message may have come again by a new line meanwhile.
-        const next: BrokerLine | undefined = this.line;
-        line = next === line ? undefined : next;
+        next = this.line === line ? undefined : this.line;
       }
     }
     this.#keeper.callEnded(this);

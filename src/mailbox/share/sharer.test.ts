@@ -215,6 +215,35 @@ describe("a sharer", () => {
     expect(first.deliveries).toEqual([]);
   });
 
+  it("answers a message that comes again before it is told that its reply is with the broker [no-double-effect]", async () => {
+    const { sharer, line, call, calls } = await sharing();
+    const one = await line();
+    const told: (() => void)[] = [];
+    const deliver = one.deliver.bind(one);
+    one.deliver = async (delivery) => {
+      await deliver(delivery);
+      await new Promise<void>((resolve) => told.push(resolve));
+    };
+    one.send("m-1");
+    const running = await call();
+    await running.begin(start());
+    running.reply(text('{"result":"once"}'));
+    await until(() => told.length === 1);
+    // The broker has handed the reply out, and its sender repeats the call.
+    one.send("m-1");
+    told[0]?.();
+    await until(() => told.length === 2);
+    told[1]?.();
+    await until(() => sharer.counts.running === 0);
+    expect(one.deliveries.map(({ body, acknowledges }) => [body, acknowledges?.id])).toEqual([
+      ['{"result":"once"}', "m-1"],
+      ['{"result":"once"}', "m-1"],
+    ]);
+    expect(calls).toHaveLength(1);
+    // Both were handed out by credit, which is given back.
+    expect(one.granted).toBe(64 + 2);
+  });
+
   it("gives back what may have waited in its socket while it slept, until it has caught up, and begins none of it", async () => {
     const { line, call, calls } = await sharing();
     const one = await line();

@@ -256,8 +256,7 @@ export class Sharer implements CallKeeper {
       this.#counts.repeated++;
       // It was handed out again, so the earlier one is nothing to give back any more.
       if (running.line === line) line.credit(1);
-      running.line = line;
-      running.name = { id, from };
+      running.cameAgain(line, { id, from });
       if (!isLate) running.confirmedMs = nowMs;
       return;
     }
