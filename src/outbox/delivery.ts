@@ -133,7 +133,7 @@ export class AbsentCaller implements Caller {
   readonly logLevel = undefined;
   readonly hearsNothing = true;
 
-  constructor({ principal, id, era, version }: WriteFacts) {
+  constructor({ principal, id, era, version }: Pick<WriteFacts, "principal" | "id" | "era" | "version">) {
     this.principal = principal;
     this.sessionKey = `outbox ${id}`;
     this.era = era;

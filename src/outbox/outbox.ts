@@ -469,7 +469,12 @@ export class Outbox implements OutboxIntake {
     if (this.#isStopped || confirm === undefined) return;
     const flight = this.#flightOf(write);
     const message = questionAbout(confirm, facts.sentKey ?? facts.key);
-    const caller = new AbsentCaller({ ...facts, era: "legacy" });
+    const caller = new AbsentCaller({
+      principal: facts.principal,
+      id: facts.id,
+      version: facts.version,
+      era: "legacy",
+    });
     const delivery = new DeliveryCall(caller, message, undefined, undefined, (reply) => {
       flight.delivery = undefined;
       const found = foundIn(reply, confirm.found);

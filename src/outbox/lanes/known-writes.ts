@@ -1,6 +1,7 @@
 // All writes that are known, by their ids and by their keys, and those that are over, for as long as somebody may ask.
 
 import type { WriteState } from "../../contracts/outbox.js";
+import { CommonFacts } from "./kept-facts.js";
 import type { KeptWrite } from "./lane.js";
 import {
   ENDED_MS,
@@ -17,6 +18,7 @@ interface Ended {
 }
 
 export class KnownWrites {
+  readonly common = new CommonFacts();
   readonly #byId = new Map<string, KeptWrite>();
   readonly #byKey = new Map<string, KeptWrite>();
   /** What ended, by its principal. */

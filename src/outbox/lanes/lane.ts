@@ -2,6 +2,7 @@
 // data with the small questions that can be asked of them; what happens to them is lanes.ts.
 
 import type { WriteState } from "../../contracts/outbox.js";
+import { writtenFacts } from "./kept-facts.js";
 import {
   type HoldKind,
   isEnd,
@@ -116,7 +117,7 @@ export class KeptWrite {
       ageMs: Math.max(0, nowMs - this.bornMs),
       agedAtMs: wallMs,
     };
-    return { v: 1, ...this.facts, ...progress };
+    return { v: 1, ...writtenFacts(this.facts), ...progress };
   }
 }
 

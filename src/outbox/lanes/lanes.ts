@@ -60,7 +60,7 @@ export class Lanes extends LaneQuestions {
   /** One that was kept. What follows from it comes with start(). */
   restore(sequence: number, record: WriteRecord, nowMs: number, wallMs: number): void {
     const ageMs = record.ageMs + Math.max(0, wallMs - record.agedAtMs);
-    const write = new KeptWrite(sequence, record, nowMs - Math.max(0, ageMs));
+    const write = new KeptWrite(sequence, this.known.common.keep(record), nowMs - Math.max(0, ageMs));
     write.recall(record);
     this.skip(sequence);
     this.known.add(write);
@@ -109,7 +109,7 @@ export class Lanes extends LaneQuestions {
     }
     const why = this.room.refusal(facts.server, facts.principal.id, facts.bytes);
     if (why !== undefined) return { kind: "full", why };
-    const write = new KeptWrite(this.#nextSequence++, facts, nowMs);
+    const write = new KeptWrite(this.#nextSequence++, this.known.common.keep(facts), nowMs);
     this.known.add(write);
     this.room.take(write);
     const lane = this.table.lane(write);
