@@ -76,6 +76,7 @@ export const INTEGRATION: readonly string[] = [
   "src/upstream/http/pool-wire.test.ts",
   "src/upstream/http/sdk.test.ts",
   "src/upstream/http/session.test.ts",
+  "src/upstream/http/short-request.test.ts",
   "src/upstream/http/sse.test.ts",
   "src/upstream/http/streamable.test.ts",
   "src/upstream/http/streams.test.ts",
