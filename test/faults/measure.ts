@@ -17,6 +17,11 @@ export function rss(pid: number): number {
   return statusKb(pid, "VmRSS") * 1024;
 }
 
+/** What of it is the process's own, in bytes: pages of files that it has mapped are the kernel's, which takes them back at need. */
+export function ownMemory(pid: number): number {
+  return statusKb(pid, "RssAnon") * 1024;
+}
+
 /** The most that it was since resetPeak(). */
 export function peakRss(pid: number): number {
   return statusKb(pid, "VmHWM") * 1024;

@@ -7,12 +7,16 @@ import { startGateway, startHttpFixture, temporaryDirectory, until } from "../e2
 import { callTool, hasTool, statusOfAll } from "../e2e/operator.js";
 import { effectsIn } from "../fixtures/ledger.js";
 import { full } from "./length.js";
-import { linux, MB, peakRss, report, resetPeak, rss } from "./measure.js";
+import { linux, MB, ownMemory, peakRss, report, resetPeak, rss } from "./measure.js";
 
 const WRITES = 100_000;
 const LANES = 64;
 const MAX_DRAIN_MS = 300_000;
+/** Of the gateway's own memory. What it has read of its state on disk comes on top, and is the kernel's to keep. */
 const MAX_GROWTH = 100 * MB;
+/** As many are kept and delivered before: a heap at work is larger than that of a start. */
+const WARM_UP = 5_000;
+const LOOK_MS = 500;
 
 describe.skipIf(!linux || !full)("a server that is back", () => {
   it(`gets ${WRITES} writes of ${LANES} lanes, each once and each lane in order [lane-order] [ack-is-durable] [bounded]`, async () => {
@@ -26,28 +30,39 @@ describe.skipIf(!linux || !full)("a server that is back", () => {
       outbox: { maxWrites: 4 * WRITES, maxBytes: 512 * MB },
     });
     await until("the tools", () => hasTool(gateway.url, "create_issue"));
+    const queue = async (writes: number, word: string) => {
+      let next = 0;
+      const agents = Array.from({ length: 32 }, async () => {
+        for (let n = next++; n < writes; n = next++) {
+          const args = { project: `lane-${n % LANES}`, title: `${word}-${n}` };
+          const { result } = await callTool(gateway.url, "create_issue", args);
+          expect(result?.["structuredContent"]).toMatchObject({ queued: true });
+        }
+      });
+      await Promise.all(agents);
+    };
+    const drained = () =>
+      until("all to be delivered", async () => (await statusOfAll(gateway)).outbox?.waiting === 0, 2 * MAX_DRAIN_MS);
     await server.kill();
+    await queue(WARM_UP, "warm");
+    const warm = await startHttpFixture("tracker", files, server.port);
+    await drained();
+    await warm.kill();
     const beforeBytes = rss(gateway.pid);
+    const ownBytes = ownMemory(gateway.pid);
     resetPeak(gateway.pid);
-    let next = 0;
-    const agents = Array.from({ length: 32 }, async () => {
-      for (let n = next++; n < WRITES; n = next++) {
-        const args = { project: `lane-${n % LANES}`, title: `write-${n}` };
-        const { result } = await callTool(gateway.url, "create_issue", args);
-        expect(result?.["structuredContent"]).toMatchObject({ queued: true });
-      }
-    });
-    await Promise.all(agents);
+    let growth = 0;
+    const look = setInterval(() => {
+      growth = Math.max(growth, ownMemory(gateway.pid) - ownBytes);
+    }, LOOK_MS);
+    await queue(WRITES, "write");
     await startHttpFixture("tracker", files, server.port);
     const beganMs = performance.now();
-    await until(
-      "all to be delivered",
-      async () => (await statusOfAll(gateway)).outbox?.waiting === 0,
-      2 * MAX_DRAIN_MS,
-    );
+    await drained();
     const tookMs = performance.now() - beganMs;
-    const growth = peakRss(gateway.pid) - beforeBytes;
-    const effects = effectsIn(ledger);
+    clearInterval(look);
+    const inAll = peakRss(gateway.pid) - beforeBytes;
+    const effects = effectsIn(ledger).filter(({ title }) => title.startsWith("write-"));
     expect(effects).toHaveLength(WRITES);
     expect(new Set(effects.map(({ title }) => title)).size).toBe(WRITES);
     const last = new Map<string, number>();
@@ -62,7 +77,8 @@ describe.skipIf(!linux || !full)("a server that is back", () => {
     report(
       "outbox",
       `${WRITES} writes over ${LANES} lanes delivered ${(tookMs / 1_000).toFixed(1)} s after their server was back, ` +
-        `RSS at most +${(growth / MB).toFixed(0)} MB [lane-order] [bounded]`,
+        `memory of its own at most +${(growth / MB).toFixed(0)} MB, RSS with what it read of its state +${(inAll / MB).toFixed(0)} MB ` +
+        `[lane-order] [bounded]`,
     );
     expect(tookMs).toBeLessThanOrEqual(MAX_DRAIN_MS);
     expect(growth).toBeLessThanOrEqual(MAX_GROWTH);
