@@ -63,7 +63,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   gateway:
     "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/mailboxes gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
   "gateway/door": "contracts contracts/control control control/door runtime tokens",
-  "gateway/engine": "catalog contracts contracts/engine runtime store/nats store/ownership",
+  "gateway/engine": "catalog contracts contracts/engine policy runtime store store/nats store/ownership",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/lookout":
     "config contracts/control control gateway/state observe observe/audit observe/calls observe/metrics protocol runtime",
@@ -94,9 +94,9 @@ const ALLOWED: Readonly<Record<string, string>> = {
   outbox: "contracts outbox/lanes protocol runtime",
   "outbox/lanes": "contracts protocol runtime",
   "outbox/shared": "contracts contracts/engine outbox protocol runtime",
-  pipeline: "cache catalog contracts observe observe/trace pipeline/tasks policy protocol",
+  pipeline: "cache catalog contracts contracts/engine observe observe/trace pipeline/tasks policy protocol",
   "pipeline/tasks": "contracts protocol",
-  policy: "contracts protocol runtime runtime/words",
+  policy: "contracts contracts/engine protocol runtime runtime/words",
   protocol: "protocol/bytes runtime runtime/memory",
   "protocol/bytes": "",
   "protocol/definitions": "protocol",

@@ -414,6 +414,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "budget-slices",
+    text: "A budget holds over all gateways on an engine: no window has more calls than it and one slice a gateway, and a call asks nobody.",
+    status: "made",
+  },
+  {
     id: "engine-versions",
     text: "A record of a newer version is left alone by an older gateway: not read, not written over, and shown as held.",
     status: "made",

@@ -16,7 +16,7 @@ import type { GatewayState } from "./state/state.js";
 interface ConfigParts {
   readonly config: Config;
   readonly stages: Stages;
-  readonly state: Pick<GatewayState, "known">;
+  readonly state: Pick<GatewayState, "known" | "engine">;
   readonly log: Log;
   /** Reads the config again. Throws what is wrong with it. */
   readonly read: () => Config;
@@ -59,7 +59,7 @@ export class ConfigInUse {
     stages.patterns.tell(config);
     this.#setMenus();
     stages.outbox.apply(config);
-    stages.pipeline.setBudgets(compileBudgets(config, undefined));
+    stages.pipeline.setBudgets(compileBudgets(config, undefined, state.engine?.budgets));
     stages.records.configure(config.log.calls);
     stages.marks?.publish(config);
   }
@@ -118,7 +118,7 @@ export class ConfigInUse {
     const rules = ({ roles, unlistedRoles }: Config) => JSON.stringify([roles, unlistedRoles]);
     if (rules(before) !== rules(config)) pipeline.setPolicy(policyOf(config, this.#log));
     if (JSON.stringify(before.menus) !== JSON.stringify(config.menus)) this.#setMenus();
-    pipeline.setBudgets(compileBudgets(config, pipeline.budgets));
+    pipeline.setBudgets(compileBudgets(config, pipeline.budgets, this.#parts.state.engine?.budgets));
     this.#stages.records.configure(config.log.calls);
     this.#setCached();
     this.#stages.held.setLimit(config.limits.heldBytes);

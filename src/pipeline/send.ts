@@ -2,6 +2,7 @@
 
 import type { Cache } from "../cache/cache.js";
 import type { Caller } from "../contracts/caller.js";
+import type { WindowAsked } from "../contracts/engine/budgets.js";
 import type { OwnToolName } from "../contracts/names.js";
 import type { OutboxIntake } from "../contracts/outbox.js";
 import type { ServerHandle, Servers } from "../contracts/servers.js";
@@ -53,10 +54,9 @@ export class Sender implements SecondJudge {
 
   /** Throws a Fault where the call is refused. */
   send(call: AgentCall, to: Destination): void {
-    const { access, cache, tasks } = this.#deps;
+    const { access, tasks } = this.#deps;
     const { server, tool } = to;
-    const { notes } = call;
-    notes?.reaches(server, tool);
+    call.notes?.reaches(server, tool);
     const { principal } = call.caller;
     const { tally } = principal;
     if (tally !== undefined && tool !== undefined) tally.calls++;
@@ -74,13 +74,50 @@ export class Sender implements SecondJudge {
     if (judged !== undefined) access.demandPinned(server, judged);
     const hosted = this.#deps.servers().get(server);
     if (hosted === undefined) throw new Fault("unavailable", `Server "${server}" is no longer in the config.`);
-    const concerns = concernsTasks(call);
-    const refusal = concerns || call.caller.era === "modern" ? tasks.refusal(call, hosted, tool) : undefined;
+    const refusal = concernsTasks(call) || call.caller.era === "modern" ? tasks.refusal(call, hosted, tool) : undefined;
     if (refusal !== undefined) {
       call.reply({ kind: "error", error: refusal });
       return;
     }
     const chargedMs = this.#charge(call, server);
+    if (typeof chargedMs === "object") void this.#sendWhenCharged(chargedMs, call, to);
+    else this.#sendCharged(call, to, hosted, chargedMs);
+  }
+
+  /** Its budget is being asked for. Never rejects. */
+  async #sendWhenCharged(asked: WindowAsked, call: AgentCall, to: Destination): Promise<void> {
+    let isCancelled = false;
+    call.onCancel = () => {
+      isCancelled = true;
+    };
+    try {
+      let charged: WindowAsked | number | undefined = asked;
+      while (typeof charged === "object") {
+        await charged.answered;
+        if (isCancelled) throw new Fault("cancelled", `${call.message.method} was taken back. Not run.`);
+        charged = this.#charge(call, to.server);
+      }
+      const hosted = this.#deps.servers().get(to.server);
+      // What it was judged by may be old by now.
+      const refusal =
+        hosted === undefined
+          ? new Fault("unavailable", `Server "${to.server}" is no longer in the config.`)
+          : this.refusal(call, to);
+      if (hosted === undefined || refusal !== undefined) {
+        this.refund(call, to, charged);
+        throw refusal;
+      }
+      this.#sendCharged(call, to, hosted, charged);
+    } catch (error) {
+      this.#deps.refuse(call, error);
+    }
+  }
+
+  #sendCharged(call: AgentCall, to: Destination, hosted: ServerHandle, chargedMs: number | undefined): void {
+    const { cache, tasks } = this.#deps;
+    const { server, tool } = to;
+    const { notes } = call;
+    const concerns = concernsTasks(call);
     const watched = this.#asLegacy(concerns ? tasks.watch(call, hosted, tool) : call, to, hosted);
     if (this.outbox !== undefined && tool !== undefined && this.#keeps(this.outbox, watched, to, chargedMs)) return;
     if (!cache.covers(server, call.message.method, tool, hosted.intro?.era === "modern")) {
@@ -172,12 +209,13 @@ export class Sender implements SecondJudge {
     this.budgets?.refund(call.caller.principal, server, chargedMs, this.#deps.now());
   }
 
-  /** When it was charged; undefined where it was not. */
-  #charge(call: AgentCall, server: string): number | undefined {
+  /** When it was charged; undefined where it was not. Or that it is being asked: then to be tried again. */
+  #charge(call: AgentCall, server: string): number | WindowAsked | undefined {
     if (this.budgets === undefined || !isCharged(call.message.method)) return undefined;
     const nowMs = this.#deps.now();
     const over = this.budgets.charge(call.caller.principal, server, nowMs);
     if (over === undefined) return nowMs;
+    if ("answered" in over) return over;
     countRefusal(call.caller.principal, "budget");
     throw budgetFault(over, server);
   }

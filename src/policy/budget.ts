@@ -2,9 +2,11 @@
 // passed in. Who is denied is policy.ts's and guard.ts's; a denied call never comes here.
 //
 // What holds: in no span of `windowMs` are more than `calls` admitted. For that a window is cut into slots, and a call
-// counts until its slot has left the window as a whole: it may count up to one slot (1/60 of the window) too long.
+// counts until its slot has left the window as a whole: it may count up to one slot (1/60 of the window) too long. Windows
+// that several gateways count together are slices.ts's.
 
 import type { Principal } from "../contracts/caller.js";
+import type { BudgetScope, CallWindow, SharedWindows, WindowAsked, WindowFull } from "../contracts/engine/budgets.js";
 import type { CallBudget } from "../contracts/settings.js";
 import { Fault } from "../protocol/errors.js";
 
@@ -13,13 +15,10 @@ export interface BudgetConfig {
   readonly servers: readonly { readonly name: string; readonly budget?: CallBudget | undefined }[];
 }
 
-export interface Overspent {
-  readonly scope: "principal" | "server";
+export interface Overspent extends WindowFull {
+  readonly scope: BudgetScope;
   readonly limit: number;
-  readonly spent: number;
   readonly windowMs: number;
-  /** When the next call would be admitted, if nobody else takes it. */
-  readonly resetsInMs: number;
 }
 
 /** Half a kilobyte for each principal or server, whatever the budget; a window of an hour is exact to a minute. */
@@ -27,6 +26,9 @@ const SLOTS = 60;
 
 /** Principals are tokens, and the operator makes those. Beyond, new ones wait until an old one's window is over. */
 const MAX_PRINCIPALS = 10_000;
+
+/** A kept call whose budget is being asked for looks again so soon: several times as long as an engine takes. */
+const ASKED_AGAIN_MS = 20;
 
 /** What costs a server next to nothing, or belongs to a call that was charged already. */
 const FREE: ReadonlySet<string> = new Set([
@@ -45,8 +47,8 @@ export function isCharged(method: string): boolean {
   return !FREE.has(method);
 }
 
-/** The calls of one principal, or to one server, in the last window. */
-class Window {
+/** Counted by this gateway alone. */
+class OwnWindow implements CallWindow {
   readonly #slotMs: number;
   /** Slots that a window can touch: one more than it is long. */
   readonly #counts: Uint32Array;
@@ -63,9 +65,15 @@ class Window {
     this.#counts = new Uint32Array(Math.ceil(windowMs / this.#slotMs) + 1);
   }
 
-  spentAt(nowMs: number): number {
+  full(nowMs: number): WindowFull | undefined {
     this.#advance(nowMs);
-    return this.#spent;
+    if (this.#spent < this.calls) return undefined;
+    return { spent: this.#spent, resetsInMs: this.#resetsInMs(nowMs) };
+  }
+
+  isEmpty(nowMs: number): boolean {
+    this.#advance(nowMs);
+    return this.#spent === 0;
   }
 
   add(): void {
@@ -93,7 +101,7 @@ class Window {
   }
 
   /** Until the slots that stand in the way of one more call are over. */
-  resetsInMs(nowMs: number): number {
+  #resetsInMs(nowMs: number): number {
     const { length } = this.#counts;
     // More than one where the limit was lowered meanwhile.
     let tooMany = this.#spent - this.calls + 1;
@@ -123,17 +131,22 @@ class Window {
 
 export class Budgets {
   readonly #roles = new Map<string, CallBudget>();
-  readonly #servers = new Map<string, Window>();
-  readonly #principals = new Map<string, Window>();
+  readonly #servers = new Map<string, CallWindow>();
+  readonly #principals = new Map<string, CallWindow>();
+  readonly #shared: SharedWindows | undefined;
 
-  /** `before`: what was spent goes on counting where the window is as long as it was. */
-  constructor(config: BudgetConfig, before: Budgets | undefined) {
+  /**
+   * `before`: what was spent goes on counting where the window is as long as it was. `shared` makes windows that several
+   * gateways count together; without it they are our own.
+   */
+  constructor(config: BudgetConfig, before: Budgets | undefined, shared?: SharedWindows) {
+    this.#shared = shared;
     for (const [role, { budget }] of Object.entries(config.roles)) {
       if (budget !== undefined) this.#roles.set(role, budget);
     }
     for (const { name, budget } of config.servers) {
       const spent = before === undefined ? undefined : before.#servers.get(name);
-      if (budget !== undefined) this.#servers.set(name, takeOver(spent, budget));
+      if (budget !== undefined) this.#servers.set(name, this.#takeOver(spent, name, budget));
     }
     if (before !== undefined) this.#principals = before.#principals;
   }
@@ -142,8 +155,8 @@ export class Budgets {
     return this.#roles.size === 0 && this.#servers.size === 0;
   }
 
-  /** Charges one call to both, or to none and says which is spent. */
-  charge(principal: Principal, server: string, nowMs: number): Overspent | undefined {
+  /** Charges one call to both, or to none and says which is spent. Ask again when what is being asked is answered. */
+  charge(principal: Principal, server: string, nowMs: number): Overspent | WindowAsked | undefined {
     const budget = this.#roles.get(principal.role);
     const ofServer = this.#servers.get(server);
     if (budget === undefined && ofServer === undefined) return undefined;
@@ -167,8 +180,8 @@ export class Budgets {
     const window = this.#servers.get(server);
     if (window === undefined) return 0;
     if (chargedMs !== undefined && nowMs - chargedMs < window.windowMs) return 0;
-    const over = overspent("server", window, nowMs);
-    if (over !== undefined) return over.resetsInMs;
+    const over = window.full(nowMs);
+    if (over !== undefined) return "answered" in over ? ASKED_AGAIN_MS : over.resetsInMs;
     window.add();
     return 0;
   }
@@ -180,7 +193,7 @@ export class Budgets {
   }
 
   /** Null where there are too many principals. */
-  #windowOf({ id }: Principal, budget: CallBudget, nowMs: number): Window | null {
+  #windowOf({ id }: Principal, budget: CallBudget, nowMs: number): CallWindow | null {
     const known = this.#principals.get(id);
     if (known !== undefined && known.windowMs === budget.windowMs) {
       known.calls = budget.calls;
@@ -188,38 +201,56 @@ export class Budgets {
     }
     if (known === undefined && this.#principals.size >= MAX_PRINCIPALS) {
       for (const [other, window] of this.#principals) {
-        if (window.spentAt(nowMs) === 0) this.#principals.delete(other);
+        if (window.isEmpty(nowMs)) this.#principals.delete(other);
       }
       if (this.#principals.size >= MAX_PRINCIPALS) return null;
     }
-    const made = new Window(budget);
+    const made = this.#make("principal", id, budget);
     this.#principals.set(id, made);
     return made;
+  }
+
+  #takeOver(before: CallWindow | undefined, server: string, budget: CallBudget): CallWindow {
+    if (before?.windowMs !== budget.windowMs) return this.#make("server", server, budget);
+    before.calls = budget.calls;
+    return before;
+  }
+
+  #make(scope: BudgetScope, name: string, budget: CallBudget): CallWindow {
+    return this.#shared?.(scope, name, budget) ?? new OwnWindow(budget);
   }
 }
 
 /** Undefined where nothing has a budget, so that a call then costs one check. */
-export function compileBudgets(config: BudgetConfig, before: Budgets | undefined): Budgets | undefined {
-  const budgets = new Budgets(config, before);
+export function compileBudgets(
+  config: BudgetConfig,
+  before: Budgets | undefined,
+  shared?: SharedWindows,
+): Budgets | undefined {
+  const budgets = new Budgets(config, before, shared);
   return budgets.isEmpty ? undefined : budgets;
 }
 
-function takeOver(before: Window | undefined, budget: CallBudget): Window {
-  if (before?.windowMs !== budget.windowMs) return new Window(budget);
-  before.calls = budget.calls;
-  return before;
-}
-
-function overspent(scope: Overspent["scope"], window: Window | undefined, nowMs: number): Overspent | undefined {
-  if (window === undefined) return undefined;
-  const spent = window.spentAt(nowMs);
-  if (spent < window.calls) return undefined;
+function overspent(
+  scope: BudgetScope,
+  window: CallWindow | undefined,
+  nowMs: number,
+): Overspent | WindowAsked | undefined {
+  const full = window?.full(nowMs);
+  if (window === undefined || full === undefined) return undefined;
+  if ("answered" in full) return full;
   const { calls: limit, windowMs } = window;
-  return { scope, limit, spent, windowMs, resetsInMs: window.resetsInMs(nowMs) };
+  return { scope, limit, windowMs, ...full };
 }
 
 export function budgetFault(over: Overspent, server: string): Fault {
   const whose = over.scope === "principal" ? "Your" : `Server "${server}"'s`;
+  if (over.isUnanswered === true) {
+    const message =
+      `${whose} call budget cannot be asked for: the engine that counts it does not answer. ` +
+      `Nothing was sent. Try again in ${seconds(over.resetsInMs)}.`;
+    return new Fault("limit", message, { data: { fault: "budget", ...over }, rule: "budget" });
+  }
   const span = `${over.limit} calls in ${seconds(over.windowMs)}`;
   const message =
     `${whose} call budget is spent: ${span}, ${over.spent} made. ` +

@@ -2,6 +2,7 @@
 // is there. Nothing else of Toolway knows which engine it is.
 
 import type { Store } from "../store.js";
+import type { SharedWindows } from "./budgets.js";
 import type { Partitions } from "./partitions.js";
 import type { Peers } from "./peers.js";
 
@@ -39,6 +40,8 @@ export interface GatewayEngine {
   mailPartitions(): Promise<Partitions>;
   /** The other gateways, by their `self`. */
   readonly peers: Peers;
+  /** Counts the calls of all gateways together. */
+  readonly budgets: SharedWindows;
   status(): EngineStatus;
   /**
    * Undefined while what is in memory counts as current. Else the engine has been away for too long for what it says of tokens

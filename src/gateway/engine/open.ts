@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import type { Partitions } from "../../contracts/engine/partitions.js";
 import type { EngineSettings } from "../../contracts/settings.js";
+import type { BudgetGrants } from "../../policy/slices.js";
 import { systemClock } from "../../runtime/clock.js";
 import { createTextVault } from "../../runtime/seal.js";
 import { resultWithin } from "../../runtime/wait.js";
@@ -13,6 +14,7 @@ import { openPeers } from "../../store/nats/peers.js";
 import { type NatsStores, openNatsStores } from "../../store/nats/store.js";
 import { enginePromises } from "../../store/nats/versions.js";
 import { openPartitions } from "../../store/ownership/partitions.js";
+import { SharedBudgets } from "./budgets.js";
 import { engineFacts } from "./facts.js";
 import { engineKeys, openSealingKey } from "./keyring.js";
 import type { EngineKey, WrappedKey } from "./keys.js";
@@ -52,7 +54,15 @@ export async function openGatewayEngine(
     const open = (partition: number) => stores.partition(partition, vault);
     const partitions = await openPartitions({ shared, open, self, clock: systemClock, warn });
     const peers = await openPeers({ engine: connection, prefix, self, key });
-    const ends: (() => Promise<void>)[] = [];
+    const budgets = new SharedBudgets({
+      map: shared.shared<BudgetGrants>("budgets"),
+      gateways: () => partitions.gateways().map(({ gateway }) => gateway),
+      self,
+      status: () => connection.status,
+      now: systemClock.now,
+      wall: systemClock.wall,
+    });
+    const ends: (() => Promise<void>)[] = [() => budgets.close()];
     let mail: Promise<Partitions> | undefined;
     const openMail = (partition: number) => stores.partition(partition, vault, MAIL);
     const engine: GatewayEngine = {
@@ -64,6 +74,7 @@ export async function openGatewayEngine(
         return mail;
       },
       peers,
+      budgets: budgets.window,
       status: () => connection.status,
       staleForMs: () => retryWhenStale(connection.status, settings.staleMs, systemClock.now()),
       isNeededToBeReady: settings.failReady,
