@@ -127,6 +127,17 @@ export function goalsOf({ rows, measures }) {
       1.5,
       row({ workload: "equipped", variant: "roles, budget, cache, telemetry", target: GATEWAY })?.ratio,
     ),
+    ...[
+      ["metrics, records, history", 1.02],
+      ["with audit", 1.05],
+      ["with audit, hmac", 1.1],
+    ].map(([variant, limit]) =>
+      goal(
+        `small call, ${variant}: CPU against an empty recorder`,
+        limit,
+        row({ workload: "observe", variant, target: GATEWAY })?.ratio,
+      ),
+    ),
     goal(
       "bodies through an executor, 64 KiB pieces: CPU of both ends against a bare WebSocket tunnel",
       1.5,

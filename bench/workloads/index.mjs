@@ -6,6 +6,7 @@ import { executor } from "./executor.mjs";
 import { list } from "./list.mjs";
 import { mailbox } from "./mailbox.mjs";
 import { memory } from "./memory.mjs";
+import { observe } from "./observe.mjs";
 import { outbox } from "./outbox.mjs";
 import { resultsHttp, resultsStdio } from "./results.mjs";
 import { scaleServers, scaleSessions, scaleTools } from "./scale.mjs";
@@ -38,6 +39,7 @@ export const workloads = [
   scaleSessions,
   ten,
   equipped,
+  observe,
   executor,
   mailbox,
   outbox,

@@ -160,7 +160,7 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
   test("measures many servers and sessions, servers in trouble, and the gateway with all that is off by default", {
     timeout: RUN_MS,
   }, async () => {
-    const names = ["scale-servers", "scale-sessions", "ten", "equipped"];
+    const names = ["scale-servers", "scale-sessions", "ten", "equipped", "observe"];
     const { rows } = await measured("many", [...names, "--calls", "96"]);
     expect([...new Set(rows.map(({ workload }) => workload))]).toEqual(names);
     expectVerified(rows);
@@ -174,7 +174,7 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
       .map((line) => line.split(" ")[0]);
     const calls = ["small", "big", "results"].flatMap((name) => [`${name}-http`, `${name}-stdio`]);
     const tried = [...calls, "list", "start", "memory", "scale-servers", "scale-tools", "scale-sessions"];
-    expect(all).toEqual([...tried, "ten", "equipped", "executor", "mailbox", "outbox"]);
+    expect(all).toEqual([...tried, "ten", "equipped", "observe", "executor", "mailbox", "outbox"]);
   });
 
   test("measures bodies and small requests through an executor, a bare tunnel and directly, and verifies every byte count", {

@@ -25,6 +25,8 @@ export function withCredential(credential: LiveCredential, openWire: OpenWire): 
 class CredentialWire implements Wire {
   readonly inner: Wire;
   readonly credential: LiveCredential;
+  /** The token of the last request; undefined before the first. */
+  lastUsed: string | undefined;
 
   constructor(inner: Wire, credential: LiveCredential) {
     this.inner = inner;
@@ -69,15 +71,19 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
   }
 
   #send(): void {
+    const before = this.#wire.lastUsed;
     const token = this.#wire.credential.token();
     if (!(token instanceof Promise)) {
+      // Of one that was refused it has been told.
+      if (this.#tries === 0 && before !== undefined && token !== before) this.#handler.onCredential?.("there", true);
       this.#sendWith(token);
       return;
     }
     this.#handler.onCredential?.("wanted", false);
     token.then(
       (fetched) => {
-        this.#handler.onCredential?.("there", false);
+        // The first one of all is no other.
+        this.#handler.onCredential?.("there", before !== undefined && fetched !== before);
         this.#sendWith(fetched);
       },
       (error: Error) => {
@@ -89,6 +95,7 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
   #sendWith(token: string | undefined): void {
     if (this.#isAborted) return;
     this.#used = token;
+    this.#wire.lastUsed = token;
     this.#tries++;
     const { headers } = this.#options;
     const all = token === undefined ? headers : [...headers, "authorization", `Bearer ${token}`];

@@ -1,0 +1,170 @@
+// The alert rules and the Grafana dashboard of examples/operate: each metric and label that they name is in what a real gateway
+// tells, and each alert says what to do.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { findGateway } from "../../src/control/client.js";
+import { MetricReader } from "../../src/observe/metrics/metric-reader.js";
+import { systemClock } from "../../src/runtime/clock.js";
+import { startOnEngine } from "../fixtures/engine-gateways.js";
+import { readExposition, type Sample } from "../fixtures/exposition.js";
+import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
+import { startScripted } from "../fixtures/scripted-mcp.js";
+import { type Gateway, root, startGateway, until } from "./harness.js";
+import { callTool, hasTool } from "./operator.js";
+
+const example = (file: string) => readFileSync(join(root, "examples/operate", file), "utf8");
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly annotations: { readonly summary: string; readonly description: string };
+}
+
+const rules = (parse(example("toolway.rules.yml")) as { groups: { rules: Rule[] }[] }).groups.flatMap(
+  (group) => group.rules,
+);
+const dashboard = JSON.parse(example("grafana.json")) as {
+  panels: { title: string; targets?: { expr: string; legendFormat: string }[] }[];
+};
+const queries = [
+  ...rules.map(({ alert, expr }) => ({ of: alert, expr })),
+  ...dashboard.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ of: title, expr }))),
+];
+
+/** Names of metrics in an expression, each with the labels that are asked of it. */
+function namesIn(expr: string): { name: string; labels: string[] }[] {
+  return [...expr.matchAll(/\b((?:toolway|mcp|process|nodejs)_[a-z0-9_]+)(?:\{([^}]*)\})?/g)]
+    .filter(([, name]) => name !== "toolway_server")
+    .map(([, name = "", inner = ""]) => ({
+      name,
+      labels: [...inner.matchAll(/([a-z_]+)\s*(?:=~|!~|!=|=)/g)].map(([, label = ""]) => label),
+    }));
+}
+
+/** What Prometheus adds to each sample by itself. */
+const ADDED = new Set(["instance", "job"]);
+const ENGINE = new Set(["toolway_engine_up", "toolway_partitions_owned"]);
+
+describe("alert rules and the dashboard", () => {
+  let gateway: Gateway;
+  let samples: readonly Sample[];
+  const closing: (() => void)[] = [];
+  afterAll(() => {
+    for (const close of closing) close();
+  });
+
+  beforeAll(async () => {
+    const text = { content: [{ type: "text", text: "yes" }], ttlMs: 600_000, cacheScope: "public" };
+    const server = await startScripted([{ name: "read" }, { name: "fail" }, { name: "write" }], (tool) =>
+      tool === "fail" ? { error: { code: -32602, message: "no" } } : { result: text },
+    );
+    closing.push(server.close);
+    const kept = { ...server.entry, tools: { write: { outbox: true } } };
+    const config = {
+      names: "prefixed",
+      mcpServers: {
+        some: { ...server.entry, tools: { read: { cache: true } }, auth: { bearer: { command: ["echo", "token"] } } },
+        other: { ...server.entry, auth: "oauth" },
+        kept,
+      },
+      roles: { default: { deny: ["some/write"] } },
+      executors: { office: {} },
+      mailboxes: {},
+      audit: {},
+    };
+    gateway = await startGateway(config as never);
+    closing.push(() => void gateway.stop());
+    for (const name of ["some__read", "kept__write"]) await until(name, () => hasTool(gateway.url, name));
+    const control = await findGateway(gateway.stateDir);
+    // Each once: what was cached, refused and kept, and what a restart of the server is caught for.
+    for (const name of ["some__read", "some__read", "some__fail", "some__write"]) await callTool(gateway.url, name);
+    await control?.post("/servers/kept/stop", {});
+    await callTool(gateway.url, "kept__write");
+    const read = async () => {
+      const { text: told } = (await control?.get<{ text: string }>("/metrics")) ?? { text: "" };
+      return readExposition(told).samples;
+    };
+    // While a write waits, and when it has been delivered. The lag of the loop is there from the second time on.
+    const waiting = await read();
+    await control?.post("/servers/kept/start", {});
+    samples = await until("all that happens", async () => {
+      const now = [...(await read()), ...waiting];
+      const seen = new Set(now.map(({ name }) => name));
+      return ["toolway_caught_total", "nodejs_eventloop_lag_p99_seconds"].every((one) => seen.has(one)) && now;
+    });
+  });
+
+  it("name metrics and labels that a gateway tells [metrics-agree]", () => {
+    const labelsOf = new Map<string, Set<string>>();
+    for (const { name, labels } of samples) {
+      const known = labelsOf.get(name) ?? new Set();
+      labelsOf.set(name, known);
+      for (const label of Object.keys(labels)) known.add(label);
+    }
+    const missing = queries.flatMap(({ of, expr }) =>
+      namesIn(expr)
+        .filter(({ name }) => !ENGINE.has(name))
+        .flatMap(({ name, labels }) => {
+          const known = labelsOf.get(name);
+          if (known === undefined) return [`${of}: ${name}`];
+          return labels
+            .filter((label) => !ADDED.has(label) && !known.has(label))
+            .map((label) => `${of}: ${name}{${label}}`);
+        }),
+    );
+    expect(missing).toEqual([]);
+    expect(queries.flatMap(({ expr }) => namesIn(expr)).length).toBeGreaterThan(40);
+  });
+
+  const title = natsPrograms.length === 0 ? `name what the engine tells, ${NO_NATS}` : "name what the engine tells";
+  it.skipIf(natsPrograms.length === 0)(`${title} [metrics-agree]`, async () => {
+    const nats = await startNats();
+    const { gateway: onEngine } = await startOnEngine(nats, { mcpServers: {} });
+    try {
+      const reader = new MetricReader(onEngine.lookout.records, () => onEngine.metricFacts(), systemClock);
+      const read = await reader.load();
+      const of = (name: string) => read().gauges.find((gauge) => gauge.name === name)?.values[0]?.[1];
+      expect(of("toolway_engine_up")).toBe(1);
+      await until("its partitions", () => (of("toolway_partitions_owned") ?? 0) > 0);
+      await nats.nodes[0]?.kill();
+      await until("the engine to be away", () => of("toolway_engine_up") === 0);
+      reader.close();
+    } finally {
+      await onEngine.close({ drainMs: 0 });
+    }
+  });
+
+  it("have an alert for each of what needs a person, with a sentence of what to do", () => {
+    for (const { alert, annotations } of rules) {
+      expect(annotations.description, alert).toMatch(/`|look|make room/i);
+      expect(annotations.summary, alert).not.toBe("");
+      for (const [, verb = ""] of annotations.description.matchAll(/`toolway ([a-z-]+)/g)) {
+        expect(readFileSync(join(root, "docs/cli.md"), "utf8"), alert).toContain(`## ${verb}`);
+      }
+    }
+    expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+  });
+
+  const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
+  it.skipIf(!hasPromtool)(`are taken by promtool${hasPromtool ? "" : ", which is not here"}`, () => {
+    execFileSync("promtool", ["check", "rules", join(root, "examples/operate/toolway.rules.yml")], { stdio: "pipe" });
+    // Grafana's own variables have no meaning to it.
+    const asked = dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+    const groups = [
+      {
+        name: "dashboard",
+        rules: asked.map((expr, nth) => ({
+          record: `panel:query:${nth}`,
+          expr: expr.replaceAll("$__rate_interval", "5m").replaceAll("$instance", ".*"),
+        })),
+      },
+    ];
+    const path = join(gateway.stateDir, "..", "dashboard.yml");
+    execFileSync("tee", [path], { input: JSON.stringify({ groups }), stdio: ["pipe", "ignore", "pipe"] });
+    execFileSync("promtool", ["check", "rules", path], { stdio: "pipe" });
+  });
+});
