@@ -2,11 +2,13 @@
 
 import { computed, effect } from "@preact/signals";
 import { type ComponentChildren, render } from "preact";
-import { config, follow, gateway, link, power, servers } from "./model.js";
+import { shellWord } from "../src/runtime/words/shell-word.js";
+import { config, follow, gateway, link, mailboxes, outbox, power, servers } from "./model.js";
 import { summaryOf } from "./needs.js";
 import { go, path } from "./router.js";
 import { SearchBox } from "./search.js";
 import { Access } from "./views/access.js";
+import { Audit } from "./views/audit.js";
 import { Calls, OneCall } from "./views/calls.js";
 import { ConfigView } from "./views/config.js";
 import { needs, Overview } from "./views/overview.js";
@@ -14,7 +16,7 @@ import { Pins, PinsOfServer } from "./views/pins.js";
 import { OneServer, Servers } from "./views/servers.js";
 import { OneTool, Tools } from "./views/tools.js";
 import { Waiting } from "./views/waiting.js";
-import { Foreign, isExact, Line, Since, Until } from "./words.js";
+import { ActButton, Foreign, isExact, Line, Since, Until } from "./words.js";
 
 const VIEWS: readonly [path: string, name: string, key: string][] = [
   ["", "Overview", "o"],
@@ -25,7 +27,14 @@ const VIEWS: readonly [path: string, name: string, key: string][] = [
   ["waiting", "Waiting", "w"],
   ["access", "Access", "a"],
   ["config", "Config", "c"],
+  ["audit", "Audit", "u"],
 ];
+
+/** What is not configured is not there. */
+function isThere(view: string): boolean {
+  if (view === "waiting") return outbox.value !== undefined || mailboxes.value !== undefined;
+  return true;
+}
 
 const summary = computed(() => summaryOf(servers.value, needs.value));
 
@@ -48,6 +57,8 @@ function View(): ComponentChildren {
       return <Access />;
     case "config":
       return <ConfigView />;
+    case "audit":
+      return <Audit />;
     default:
       return <p class="empty">There is nothing here.</p>;
   }
@@ -63,7 +74,7 @@ function Rail() {
   return (
     <nav aria-label="Views">
       <ul>
-        {VIEWS.map(([view, name]) => {
+        {VIEWS.filter(([view]) => isThere(view)).map(([view, name]) => {
           const count = view === "" ? needs.value.length : countOf(view);
           return (
             <li key={view}>
@@ -93,6 +104,35 @@ function Live() {
   return <span class="state calm">○ opening</span>;
 }
 
+function Stopping() {
+  const count = servers.value.reduce((sum, { inFlight }) => sum + inFlight, 0);
+  return (
+    <p class="state bad" role="status">
+      ▲ Stopping: {count} {count === 1 ? "call" : "calls"} under way
+    </p>
+  );
+}
+
+/** On every page while arguments and results are kept: whoever looks is to know. */
+function Recording() {
+  const recordings = gateway.value?.recordings ?? [];
+  if (recordings.length === 0) return null;
+  return (
+    <div class="recording" role="status">
+      {recordings.map(({ server, tool, until }) => (
+        <p key={`${server}/${tool ?? ""}`}>
+          ◉ Arguments and results of <Foreign text={tool === undefined ? server : `${server}/${tool}`} /> are recorded
+          for <Until at={Date.parse(until)} /> more.{" "}
+          <ActButton
+            act={{ label: "Stop recording", method: "POST", path: "/record/stop", body: { server, tool } }}
+            line={`toolway record ${shellWord(tool === undefined ? server : `${server}/${tool}`)} --stop`}
+          />
+        </p>
+      ))}
+    </div>
+  );
+}
+
 function Page() {
   const now = link.value;
   if (now.kind === "ended") {
@@ -114,9 +154,10 @@ function Page() {
         </a>
         <p class="summary">{summary}</p>
         <SearchBox />
-        {gateway.value.draining ? <p class="state bad">▲ Stopping</p> : null}
+        {gateway.value.draining ? <Stopping /> : null}
         <Live />
       </header>
+      <Recording />
       <div class={now.kind === "lost" ? "frame stale" : "frame"}>
         <Rail />
         <main>

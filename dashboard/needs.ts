@@ -17,9 +17,17 @@ export interface Need {
   readonly key: string;
   readonly what: string;
   readonly why: string;
+  /** Since when; undefined where nobody knows. */
+  readonly since?: string | undefined;
+  /** Until when it waits for somebody. */
+  readonly until?: string | undefined;
   /** What to type; the page's button does the same. */
   readonly line: string;
   readonly act?: Act;
+  /** Where more than one thing can be done. */
+  readonly acts?: readonly Act[];
+  /** The question that it is, for what it would be called with. */
+  readonly ask?: number;
   /** The view that has more of it. */
   readonly href: string;
 }
@@ -31,10 +39,17 @@ export interface Known {
   readonly mailboxes: GatewayStatus["mailboxes"];
   readonly shares: GatewayStatus["shares"];
   readonly audit: GatewayStatus["audit"];
+  readonly engine: GatewayStatus["engine"];
+  readonly asks: GatewayStatus["asks"];
+  readonly endingTokens: GatewayStatus["endingTokens"];
 }
 
-export function needsOf({ servers, config, outbox, mailboxes, shares, audit }: Known): Need[] {
+export function needsOf(known: Known): Need[] {
+  const { servers, config, outbox, mailboxes, shares, audit, engine, asks, endingTokens } = known;
   return [
+    // Somebody waits for these, and not for long.
+    ...asks.map(askNeed),
+    ...(engine === undefined ? [] : engineNeeds(engine)),
     ...(audit?.problem === undefined ? [] : [auditNeed(audit.path, audit.problem, audit.refusing)]),
     ...servers.flatMap(needsOfServer),
     ...(config?.error === undefined ? [] : [editNeed(config.error)]),
@@ -42,6 +57,7 @@ export function needsOf({ servers, config, outbox, mailboxes, shares, audit }: K
     ...(outbox === undefined ? [] : outboxNeeds(outbox)),
     ...(mailboxes === undefined || mailboxes.dead === 0 ? [] : [deadNeed(mailboxes.dead)]),
     ...shares.filter(({ state }) => state === "refused").map(({ mailbox, why = "" }) => shareNeed(mailbox, why)),
+    ...endingTokens.map(tokenNeed),
   ];
 }
 
@@ -51,7 +67,7 @@ export function isFine({ state, circuit }: ServerStatus): boolean {
 }
 
 function needsOfServer(server: ServerStatus): Need[] {
-  const { name, state, lastError, credential, quarantined } = server;
+  const { name, state, lastError, credential, quarantined, since } = server;
   const href = `/servers/${encodeURIComponent(name)}`;
   const reload = { label: "Reload", method: "POST", path: `/servers/${encodeURIComponent(name)}/reload` } as const;
   const needs: Need[] = [];
@@ -70,15 +86,15 @@ function needsOfServer(server: ServerStatus): Need[] {
   } else if (state === "ejected") {
     const why = `It failed too often and is tried again only now and then. ${sentence(lastError ?? "")}`.trim();
     const line = `toolway reload ${shellWord(name)}`;
-    needs.push({ key: `ejected/${name}`, what: `${name} was given up`, why, line, act: reload, href });
+    needs.push({ key: `ejected/${name}`, what: `${name} was given up`, why, since, line, act: reload, href });
   } else if (state === "backoff" || server.circuit === "open") {
     const why = sentence(lastError ?? "It does not answer");
     const line = `toolway reload ${shellWord(name)}`;
-    needs.push({ key: `down/${name}`, what: `${name} is down`, why, line, act: reload, href });
+    needs.push({ key: `down/${name}`, what: `${name} is down`, why, since, line, act: reload, href });
   } else if (state === "waiting") {
     const why = `Its executor "${server.via ?? ""}" is not connected.`;
     const line = `toolway executor --connect … --name ${shellWord(server.via ?? "")}`;
-    needs.push({ key: `executor/${name}`, what: `${name} is out of reach`, why, line, href });
+    needs.push({ key: `executor/${name}`, what: `${name} is out of reach`, why, since, line, href });
   }
   if (quarantined > 0) {
     const why =
@@ -97,6 +113,59 @@ function needsOfServer(server: ServerStatus): Need[] {
   return needs;
 }
 
+function askNeed({ id, worker, role, server, tool, askedAt, until }: GatewayStatus["asks"][number]): Need {
+  const answer = (label: string, said: "yes" | "no" | "always", sure?: string): Act => ({
+    label,
+    method: "POST",
+    path: `/asks/${id}`,
+    body: { answer: said },
+    ...(sure === undefined ? {} : { sure }),
+  });
+  return {
+    key: `ask/${id}`,
+    what: `${worker} wants to call ${server}/${tool}`,
+    why: `It has the role ${role}, and the config says that a person is asked. What nobody answers in time is not run.`,
+    since: askedAt,
+    until,
+    line: `toolway asks answer ${id} yes`,
+    acts: [
+      answer("Let it run", "yes"),
+      answer("Refuse", "no"),
+      answer("Always", "always", `${worker} may call ${tool} without a question until the gateway ends.`),
+    ],
+    ask: id,
+    href: "/",
+  };
+}
+
+function engineNeeds({ state, problem, since, isStale, differences }: NonNullable<GatewayStatus["engine"]>): Need[] {
+  const needs: Need[] = [];
+  if (state !== "connected" && state !== "closed") {
+    const then = isStale
+      ? "It has been away for so long that no token is taken any more."
+      : "Calls go on; what has to be written waits for it.";
+    const what = state === "refused" ? "The engine refuses this gateway" : "The engine is away";
+    const why = `${problem === undefined ? "" : `${sentence(problem)} `}${then}`;
+    needs.push({ key: "engine", what, why, since, line: "toolway doctor --engine", href: "/config" });
+  }
+  for (const text of differences) {
+    const what = "Another gateway goes by another config";
+    needs.push({ key: `gateway/${text}`, what, why: sentence(text), line: "toolway doctor --engine", href: "/config" });
+  }
+  return needs;
+}
+
+function tokenNeed({ id, at }: GatewayStatus["endingTokens"][number]): Need {
+  return {
+    key: `token/${id}`,
+    what: `The token of ${id} ends soon`,
+    why: "Whoever uses it is refused then. A token with another end is made under another id.",
+    until: at,
+    line: "toolway token list",
+    href: "/access",
+  };
+}
+
 /** First of all: it may stop every call while all servers are fine. */
 function auditNeed(path: string, problem: string, refusing: boolean): Need {
   const what = refusing ? "Every call is refused" : "The audit log cannot be written";
@@ -108,7 +177,7 @@ function auditNeed(path: string, problem: string, refusing: boolean): Need {
     what,
     why: `${sentence(problem)} ${then} Make room there.`,
     line: `df -h ${shellWord(path)}`,
-    href: "/config",
+    href: "/audit",
   };
 }
 
@@ -181,27 +250,25 @@ export function summaryOf(servers: readonly ServerStatus[], needs: readonly Need
   return `${state}; ${needs.length === 1 ? "one thing needs" : `${needs.length} things need`} you.`;
 }
 
-/** A sample of `toolway_caught_total`, as `toolway metrics --json` has it. */
-export interface Sample {
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-}
-
-const CAUGHT: Readonly<Record<string, readonly [one: string, many: string]>> = {
-  restart: ["call that outlived its server", "calls that outlived their servers"],
-  token: ["renewed token", "renewed tokens"],
-  queued: ["write delivered later", "writes delivered later"],
-  session: ["session that went on after a restart", "sessions that went on after a restart"],
-  menu: ["list given while a server was away", "lists given while a server was away"],
-  pin: ["changed tool held back", "changed tools held back"],
+const CAUGHT: Readonly<Record<string, readonly [one: string, many: string, href: string]>> = {
+  restart: ["call that outlived its server", "calls that outlived their servers", "/calls?mended=restart"],
+  token: ["renewed token", "renewed tokens", "/calls?mended=token"],
+  queued: ["write delivered later", "writes delivered later", "/waiting"],
+  session: ["session that went on after a restart", "sessions that went on after a restart", "/access"],
+  menu: ["list given while a server was away", "lists given while a server was away", "/servers"],
+  pin: ["changed tool held back", "changed tools held back", "/pins"],
 };
 
+export interface CaughtWords {
+  readonly text: string;
+  /** Where those are. */
+  readonly href: string;
+}
+
 /** What agents did not have to notice, in words; empty where there was nothing. */
-export function caughtWords(samples: readonly Sample[]): string[] {
-  return samples.flatMap(({ labels, value }) => {
-    const words = CAUGHT[labels["kind"] ?? ""];
-    return words === undefined || value === 0
-      ? []
-      : [`${value.toLocaleString("en")} ${value === 1 ? words[0] : words[1]}`];
+export function caughtWords(counts: Readonly<Record<string, number>>): CaughtWords[] {
+  return Object.entries(CAUGHT).flatMap(([kind, [one, many, href]]) => {
+    const count = counts[kind] ?? 0;
+    return count === 0 ? [] : [{ text: `${count.toLocaleString("en")} ${count === 1 ? one : many}`, href }];
   });
 }

@@ -17,7 +17,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   cache: "contracts protocol runtime",
   catalog: "contracts protocol protocol/definitions runtime",
   cli: "cli/commands cli/line runtime",
-  "cli/audit": "cli/gateway cli/line contracts/control observe/audit runtime",
+  "cli/audit": "cli/gateway cli/line contracts/control observe/audit runtime runtime/words",
   "cli/call": "cli/line protocol runtime",
   "cli/commands":
     "agents/import cli/audit cli/call cli/edit cli/executor cli/gateway cli/line cli/login cli/mailbox cli/outbox cli/run cli/text config contracts contracts/control demo mailbox/wire observe/server-logs protocol runtime runtime/words",
@@ -61,18 +61,19 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/mailboxes gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
+    "cache catalog config config/edit config/inputs contracts contracts/control control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/mailboxes gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
   "gateway/door": "contracts contracts/control control control/door runtime tokens",
   "gateway/engine": "catalog contracts contracts/engine policy runtime store store/nats store/ownership",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/lookout":
-    "config contracts/control control gateway/state observe observe/audit observe/calls observe/metrics protocol runtime",
+    "config contracts contracts/control control gateway/sharing gateway/state observe observe/audit observe/calls observe/metrics protocol runtime",
   "gateway/mailboxes":
     "config contracts contracts/engine endpoint gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/shared mailbox/wire observe runtime runtime/memory sockets",
   "gateway/outbox":
     "catalog contracts contracts/engine gateway/state observe outbox outbox/lanes outbox/shared pipeline protocol runtime",
   "gateway/runs": "contracts policy protocol runtime runtime/processes tokens",
-  "gateway/sharing": "config contracts endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
+  "gateway/sharing":
+    "config contracts contracts/control endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
   "gateway/state":
     "contracts contracts/engine control/door credentials gateway/runs observe observe/audit pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
   mailbox: "runtime",
@@ -84,7 +85,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "mailbox/share": "contracts mailbox mailbox/peer mailbox/wire observe protocol runtime",
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/state observe observe/telemetry policy protocol runtime upstream",
-  observe: "contracts observe/trace protocol runtime",
+  observe: "contracts contracts/control observe/trace protocol runtime",
   "observe/audit": "contracts contracts/control observe protocol runtime/redact",
   "observe/calls": "contracts/control observe protocol",
   "observe/metrics": "contracts observe observe/audit observe/calls protocol runtime",

@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { piecesOf } from "../dashboard/foreign.js";
 import { caughtWords, type Known, needsOf } from "../dashboard/needs.js";
+import { flowPicture } from "../dashboard/overview/flow-layout.js";
 import type { ServerStatus } from "../src/contracts/status.js";
 import { hiddenIn, visible } from "../src/runtime/visible.js";
 
@@ -16,6 +17,9 @@ const NOTHING: Known = {
   mailboxes: undefined,
   shares: [],
   audit: undefined,
+  engine: undefined,
+  asks: [],
+  endingTokens: [],
 };
 
 function linesFor(name: string): string[] {
@@ -99,12 +103,51 @@ describe("a text of somebody else's", () => {
   });
 });
 
-it("what nobody noticed is said in words, and nothing where there was nothing", () => {
-  const sample = (kind: string, value: number) => ({ labels: { kind }, value });
-  expect(caughtWords([sample("restart", 1), sample("queued", 1_200), sample("menu", 0), sample("other", 3)])).toEqual([
-    "1 call that outlived its server",
-    "1,200 writes delivered later",
+it("what nobody noticed is said in words with where those are, and nothing where there was nothing", () => {
+  expect(caughtWords({ restart: 1, queued: 1_200, menu: 0, other: 3 })).toEqual([
+    { text: "1 call that outlived its server", href: "/calls?mended=restart" },
+    { text: "1,200 writes delivered later", href: "/waiting" },
   ]);
+});
+
+it("a question waits before all else, with its answers; an engine that is away and a token that ends are told", () => {
+  const at = "2026-01-01T00:00:00.000Z";
+  const ask = { id: 3, worker: "w", role: "dev", server: "s", tool: "t", askedAt: at, until: at };
+  const engine = {
+    state: "away" as const,
+    ...{ gateway: "g", node: undefined, version: undefined, since: at, problem: "no route" },
+    ...{ nextTry: at, isStale: false, held: 0, differences: ["Gateway x goes by another config"] },
+  };
+  const needs = needsOf({ ...NOTHING, asks: [ask], engine, endingTokens: [{ id: "ann", at }] });
+  expect(needs.map(({ what }) => what)).toEqual([
+    "w wants to call s/t",
+    "The engine is away",
+    "Another gateway goes by another config",
+    "The token of ann ends soon",
+  ]);
+  expect(needs[0]).toMatchObject({ line: "toolway asks answer 3 yes", until: at, ask: 3 });
+  expect(needs[0]?.acts?.map(({ body }) => body)).toEqual([{ answer: "yes" }, { answer: "no" }, { answer: "always" }]);
+  expect(needs[1]).toMatchObject({ since: at, line: "toolway doctor --engine" });
+});
+
+it("the flow has the ends that its lines lead to, tall enough for their names, and lines as thick as their calls", () => {
+  const line = (agent: string, server: string, calls: number, errors = 0) => ({
+    ...{ agent, client: undefined, server, calls, errors },
+  });
+  const picture = flowPicture([line("a", "x", 100), line("a", "y", 1, 1), line("b", "x", 50)]);
+  expect(picture.agents.map(({ name, calls }) => [name, calls])).toEqual([
+    ["a", 101],
+    ["b", 50],
+  ]);
+  expect(picture.servers.map(({ name, errors }) => [name, errors])).toEqual([
+    ["x", 0],
+    ["y", 1],
+  ]);
+  expect(picture.height).toBeGreaterThanOrEqual(2 * 20);
+  const [thick, thin, half] = picture.bands.map(({ width }) => width);
+  expect(thick).toBe(2 * (half ?? 0));
+  expect(thin).toBeGreaterThan(1);
+  expect(flowPicture([]).bands).toEqual([]);
 });
 
 describe("the page that was built", () => {

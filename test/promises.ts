@@ -169,6 +169,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "bodies-unkept",
+    text: "Arguments and results are kept while a person records, in memory alone, within bounds, without the secrets of the server's entry, and gone when the time is over; viewers are never shown them.",
+    status: "made",
+  },
+  {
     id: "audit-tells",
     text: "The audit log has a line for each call, refusal, kept write that ended later and act of an operator. A line that was changed, taken out or put elsewhere is named, so is a tail that was cut off where its head or an anchor is kept; what found no room is counted, and no line is written twice.",
     status: "made",

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { isSafeAddress } from "../safe-address.js";
+import { saveFile } from "../save.js";
 import { Foreign } from "../words.js";
 import { isRecord } from "./schema-form.js";
 
@@ -122,17 +123,8 @@ function Media({ data, type, kind }: { data: string; type: string; kind: "image"
 }
 
 function Download({ text, name }: { text: string; name: string }) {
-  const save = () => {
-    const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-    const anchor = document.createElement("a");
-    anchor.href = url;
-    anchor.download = name;
-    anchor.target = "_self";
-    anchor.click();
-    setTimeout(() => URL.revokeObjectURL(url), 10_000);
-  };
   return (
-    <button type="button" onClick={save}>
+    <button type="button" onClick={() => saveFile(text, name, "application/json")}>
       Save it as a file
     </button>
   );

@@ -6,6 +6,7 @@ import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { call, stream } from "../door.js";
 import { messageOf, power } from "../model.js";
 import { Foreign, Line } from "../words.js";
+import { takeFilled } from "./filled.js";
 import { FormField, JsonInput } from "./form.js";
 import { Result } from "./result.js";
 import { isRecord, type Schema, skeletonOf } from "./schema-form.js";
@@ -32,7 +33,7 @@ type State =
 
 export function Try({ tool }: { tool: TriedTool }) {
   const root: Schema = isRecord(tool.inputSchema) ? tool.inputSchema : {};
-  const [value, setValue] = useState<unknown>(() => skeletonOf(root, root) ?? {});
+  const [value, setValue] = useState<unknown>(() => takeFilled(tool.name) ?? skeletonOf(root, root) ?? {});
   const [state, setState] = useState<State>({ kind: "idle" });
   const [isSure, setSure] = useState(false);
   const cancel = useRef<AbortController | undefined>(undefined);

@@ -2,12 +2,15 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { CallsAnswer, KeptCall } from "../../src/contracts/control/calls.js";
+import type { RecordedBodies } from "../../src/contracts/control/record.js";
+import type { ToolInShort } from "../../src/contracts/control/tools.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { adviceOn, type Phase, phasesOf, remarksOf, sizeText, timeText } from "../call-words.js";
 import { call } from "../door.js";
-import { link, messageOf } from "../model.js";
+import { link, messageOf, power } from "../model.js";
 import { go, query, setQuery } from "../router.js";
-import { Foreign, Line, Since, Table } from "../words.js";
+import { fill } from "../try/filled.js";
+import { ActButton, Foreign, Line, Since, Table, useLines, useLoaded } from "../words.js";
 
 /** A person reads no more in a second; how many more there were is said. */
 const ROWS_A_LOOK = 50;
@@ -15,7 +18,20 @@ const LOOK_MS = 1_000;
 /** More are found by a filter. */
 const MAX_ROWS = 200;
 
-const FILTERS = ["server", "tool", "principal", "failed", "slowerMs"] as const;
+const FILTERS = ["server", "tool", "principal", "failed", "slowerMs", "outcome", "mended"] as const;
+
+/** Those that a person looks for; there are more, and "failed" has them all. */
+const OUTCOMES = [
+  "ok",
+  "tool-error",
+  "rpc-error",
+  "timeout",
+  "unavailable",
+  "denied",
+  "limit",
+  "cancelled",
+  "outcome-unknown",
+];
 
 interface Shown {
   /** Newest first. */
@@ -123,6 +139,29 @@ export function Calls() {
             onChange={({ currentTarget }) => setQuery("failed", currentTarget.checked ? "true" : "")}
           />{" "}
           failed
+        </label>
+        <label>
+          Outcome{" "}
+          <select
+            value={query.value.get("outcome") ?? ""}
+            onChange={({ currentTarget }) => setQuery("outcome", currentTarget.value)}
+          >
+            <option value="">any</option>
+            {OUTCOMES.map((word) => (
+              <option key={word}>{word}</option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Mended{" "}
+          <select
+            value={query.value.get("mended") ?? ""}
+            onChange={({ currentTarget }) => setQuery("mended", currentTarget.value)}
+          >
+            <option value="">any</option>
+            <option value="restart">their server was started again</option>
+            <option value="token">their token was renewed</option>
+          </select>
         </label>
         <label>
           In groups{" "}
@@ -341,16 +380,66 @@ export function OneCall({ seq }: { seq: number }) {
         <Fact name="Result" value={sizeText(found.bytes)} />
         <Fact name="Cache" value={found.cache} />
       </dl>
-      {found.tool === undefined ? null : (
-        <p class="acts">
-          <button type="button" onClick={() => go(`/tools?find=${encodeURIComponent(found.tool ?? "")}`)}>
-            Its tool
-          </button>
-          <Line text={`toolway call ${shellWord(`${found.server ?? ""}/${found.tool}`)}`} />
-        </p>
-      )}
+      {found.recorded === true && power.value === "operator" ? <Bodies seq={seq} /> : null}
+      {found.tool === undefined || found.server === undefined ? null : <Again call={found} />}
     </>
   );
+}
+
+/** To the form of its tool, with what it was given where that was recorded. */
+function Again({ call: { seq, server = "", tool = "", recorded } }: { call: KeptCall }) {
+  const tools = useLines<ToolInShort>("/tools/lines").value;
+  const shown = tools?.find((one) => one.server === server && one.ownName === tool);
+  const bodies = useLoaded<RecordedBodies>(recorded === true ? `/calls/${seq}/bodies` : "/record").value;
+  const given = recorded === true && bodies?.cut.includes("arguments") === false ? bodies.arguments : undefined;
+  const again = () => {
+    if (shown === undefined) return;
+    fill(shown.name, given);
+    go(`/tools/${encodeURIComponent(shown.name)}`);
+  };
+  const line = `toolway call ${shellWord(`${server}/${tool}`)}${given === undefined ? "" : ` ${shellWord(given)}`}`;
+  return (
+    <p class="acts">
+      <button type="button" disabled={shown === undefined} onClick={again}>
+        Try again
+      </button>
+      <Line text={line} />
+      {recorded === true || power.value !== "operator" ? null : (
+        <ActButton
+          act={{ label: "Record the next ones", method: "POST", path: "/record", body: { server, tool } }}
+          line={`toolway record ${shellWord(`${server}/${tool}`)} --for 10m`}
+        />
+      )}
+    </p>
+  );
+}
+
+function Bodies({ seq }: { seq: number }) {
+  const { value, trouble } = useLoaded<RecordedBodies>(`/calls/${seq}/bodies`);
+  if (value === undefined) return <p class="empty">{trouble}</p>;
+  return (
+    <>
+      {(["arguments", "result"] as const).map((side) => (
+        <section key={side}>
+          <h2>{side === "arguments" ? "Arguments" : "Result"}</h2>
+          {value.cut.includes(side) ? (
+            <p class="empty">It is longer than what is kept: this is its beginning.</p>
+          ) : null}
+          <pre>
+            <Foreign text={indented(value[side])} lines />
+          </pre>
+        </section>
+      ))}
+    </>
+  );
+}
+
+function indented(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), undefined, 2);
+  } catch {
+    return text;
+  }
 }
 
 function Fact({ name, value }: { name: string; value: string | undefined }) {

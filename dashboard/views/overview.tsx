@@ -2,13 +2,14 @@
 
 import { computed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useMemo } from "preact/hooks";
+import type { AsksAnswer } from "../../src/contracts/control/asks.js";
 import type { HistoryAnswer } from "../../src/contracts/control/history.js";
 import { timeText } from "../call-words.js";
-import { config, executors, gateway, mailboxes, outbox, servers, shares } from "../model.js";
-import { caughtWords, isFine, type Need, needsOf, type Sample } from "../needs.js";
+import { config, executors, gateway, mailboxes, outbox, power, servers, shares } from "../model.js";
+import { caughtWords, isFine, type Need, needsOf } from "../needs.js";
+import { Flow } from "../overview/flow.js";
 import { joinedSteps, Sparkline } from "../sparkline.js";
-import { ActButton, Foreign, Line, Since, useLooked } from "../words.js";
+import { ActButton, Foreign, Line, Since, Until, useLoaded, useLooked } from "../words.js";
 
 export const needs = computed(() =>
   needsOf({
@@ -18,6 +19,9 @@ export const needs = computed(() =>
     mailboxes: mailboxes.value,
     shares: shares.value ?? [],
     audit: gateway.value?.audit,
+    engine: gateway.value?.engine,
+    asks: gateway.value?.asks ?? [],
+    endingTokens: gateway.value?.endingTokens ?? [],
   }),
 );
 
@@ -31,7 +35,9 @@ export function Overview() {
       <section aria-labelledby="needs">
         <h2 id="needs">Needs you</h2>
         {needs.value.length === 0 ? (
-          <p class="empty">Nothing needs you.</p>
+          <p class="empty">
+            Nothing needs you. <LastTrouble />
+          </p>
         ) : (
           <ul class="rows">
             {needs.value.map((need) => (
@@ -41,6 +47,7 @@ export function Overview() {
         )}
       </section>
       <Numbers inFlight={inFlight} />
+      <Flow />
       <Unnoticed />
       <section aria-labelledby="now">
         <h2 id="now">Now</h2>
@@ -102,60 +109,55 @@ function Numbers({ inFlight }: { inFlight: number }) {
         </Figure>
         <Figure name="calls under way" value={String(inFlight)} />
       </dl>
-      <Flow servers={past.servers} />
     </section>
   );
 }
 
-/** It changes seldom, and its text is long. */
-const UNNOTICED_MS = 30_000;
+/** It changes seldom. */
+const DAY_MS = 30_000;
+const A_DAY_MS = 86_400_000;
 
-/** What agents did not have to notice, since the gateway was started. */
+/** What agents did not have to notice, in the last day or since the gateway was started. */
 function Unnoticed() {
-  const text = useLooked<{ text: string }>("/metrics?format=json", UNNOTICED_MS)?.text;
-  const caught = useMemo(() => {
-    const all = text === undefined ? [] : (JSON.parse(text) as readonly { name: string; samples: readonly Sample[] }[]);
-    return caughtWords(all.find(({ name }) => name === "toolway_caught_total")?.samples ?? []);
-  }, [text]);
+  const day = useLooked<HistoryAnswer>("/history?window=day", DAY_MS)?.caught;
+  if (day === undefined) return null;
+  const caught = caughtWords(day.counts);
   if (caught.length === 0) return null;
+  const isWhole = Date.now() - Date.parse(day.since) >= A_DAY_MS - DAY_MS;
   return (
     <section aria-labelledby="unnoticed">
       <h2 id="unnoticed">Nobody noticed</h2>
       <p>
-        Since the start, <Since at={gateway.value?.startedAt} />: {caught.join(", ")}.
+        {isWhole ? "In 24 h" : <Since at={day.since} suffix="" />}
+        {isWhole ? "" : " since the start"}:{" "}
+        {caught.map(({ text, href }, i) => (
+          <span key={href}>
+            {i > 0 ? ", " : ""}
+            <a href={href}>{text}</a>
+          </span>
+        ))}
+        .
       </p>
     </section>
   );
 }
 
-/** So many servers have a line of their own. */
-const MAX_FLOW = 12;
-
-/** Which servers are called, as thick as their calls, red where they fail. */
-function Flow({ servers: called }: { servers: HistoryAnswer["servers"] }) {
-  const shown = called.filter(({ calls }) => calls > 0).slice(0, MAX_FLOW);
-  if (shown.length === 0) return null;
-  const most = Math.max(...shown.map(({ calls }) => calls));
-  const rest = called.length - shown.length;
+/** Of the last day: who was started again last. */
+function LastTrouble() {
+  const day = useLooked<HistoryAnswer>("/history?window=day", DAY_MS);
+  const last = [...(day?.servers ?? [])]
+    .filter(({ lastRestartAt }) => lastRestartAt !== undefined)
+    .sort((a, b) => Date.parse(b.lastRestartAt ?? "") - Date.parse(a.lastRestartAt ?? ""))[0];
+  if (last === undefined) return null;
+  const often = last.restarts === 1 ? "once" : last.restarts === 2 ? "twice" : `${last.restarts} times`;
   return (
-    <ul class="flow">
-      {shown.map(({ server, calls, errors, p95 }) => (
-        <li key={server}>
-          <a href={`/calls?server=${encodeURIComponent(server)}`}>
-            <Foreign text={server} />
-          </a>
-          <svg class="bars" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
-            <rect class="server" x="0" y="0" width={(calls / most) * 100} height="8" />
-            <rect class="starting" x="0" y="0" width={(errors / most) * 100} height="8" />
-          </svg>
-          <span>
-            {calls.toLocaleString()} {calls === 1 ? "call" : "calls"}
-            {errors > 0 ? `, ${errors.toLocaleString()} failed` : ""}, p95 {timeText(p95)}
-          </span>
-        </li>
-      ))}
-      {rest > 0 ? <li>and {rest} more</li> : null}
-    </ul>
+    <>
+      Last trouble:{" "}
+      <a href={`/servers/${encodeURIComponent(last.server)}`}>
+        <Foreign text={last.server} />
+      </a>{" "}
+      was started again {often}, <Since at={last.lastRestartAt} />.
+    </>
   );
 }
 
@@ -167,11 +169,46 @@ function NeedRow({ need }: { need: Need }) {
           <Foreign text={need.what} />
         </strong>
       </a>
+      <span class="when">
+        {need.since === undefined ? null : (
+          <>
+            {" "}
+            since <Since at={need.since} suffix="" />
+          </>
+        )}
+        {need.until === undefined ? null : (
+          <>
+            {" "}
+            <strong>
+              <Until at={Date.parse(need.until)} /> left
+            </strong>
+          </>
+        )}
+      </span>
       <p>
         <Foreign text={need.why} />
       </p>
+      {need.ask === undefined || power.value !== "operator" ? null : <AskedWith id={need.ask} />}
+      {need.acts === undefined ? null : (
+        <span class="acts">
+          {need.acts.map((act) => (
+            <ActButton key={act.label} act={act} />
+          ))}
+        </span>
+      )}
       {need.act === undefined ? <Line text={need.line} /> : <ActButton act={need.act} line={need.line} />}
     </li>
+  );
+}
+
+/** What the call would be made with: for who answers alone. */
+function AskedWith({ id }: { id: number }) {
+  const asked = useLoaded<AsksAnswer>("/asks").value?.asks.find((one) => one.id === id);
+  if (asked === undefined) return null;
+  return (
+    <pre>
+      <Foreign text={asked.arguments} lines />
+    </pre>
   );
 }
 

@@ -1,6 +1,8 @@
 // What `toolway status` and the control socket tell of a running gateway.
 
+import type { AskShown } from "./control/asks.js";
 import type { AuditHeadAnswer } from "./control/audit.js";
+import type { RecordingShown } from "./control/record.js";
 import type { ExecutorStatus } from "./executors.js";
 import type { OutboxStatus } from "./outbox.js";
 import type { UnlistedRoles } from "./settings.js";
@@ -75,6 +77,8 @@ export interface ServerStatus {
   /** Absent where its entry has none, or has it in its headers. */
   readonly credential?: CredentialStatus | undefined;
   readonly state: ServerState;
+  /** Since when it answers, or does not though it was wanted. Undefined where nobody has wanted it. */
+  readonly since?: string | undefined;
   /** Undefined until it has been up. */
   readonly era: "legacy" | "modern" | undefined;
   /** Protocol version of the handshake, and what the server calls itself. */
@@ -180,9 +184,15 @@ export interface GatewayStatus {
   readonly engine?: EngineSeen | undefined;
   /** Those who make requests in other networks. */
   readonly executors: readonly ExecutorStatus[];
-  /** Names and URIs that two servers claim, and what became of them; those of one cause are one line. */
   /** Undefined where no audit log is kept. */
   readonly audit?: AuditHeadAnswer | undefined;
+  /** What a person records now: its calls' arguments and results are kept for a while. */
+  readonly recordings: readonly RecordingShown[];
+  /** Calls of tools that a person is asked about, and that nobody has answered yet. */
+  readonly asks: readonly AskShown[];
+  /** Tokens that end within a week. */
+  readonly endingTokens: readonly { readonly id: string; readonly at: string }[];
+  /** Names and URIs that two servers claim, and what became of them; those of one cause are one line. */
   readonly conflicts: readonly string[];
   /** Entries of lists that are left out, and settings of the config that fit nothing. */
   readonly notes: readonly string[];

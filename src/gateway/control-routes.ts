@@ -2,6 +2,7 @@
 
 import type { Duplex } from "node:stream";
 import type { Principal } from "../contracts/caller.js";
+import type { AsksAnswer } from "../contracts/control/asks.js";
 import { type OwnToolName, ownToolName } from "../contracts/names.js";
 import type { OutboxEntry, OutboxOperator, OutboxStatus, WriteState } from "../contracts/outbox.js";
 import type { AcceptedPin, PinDiff, PinLine, RejectedPin } from "../contracts/pins.js";
@@ -30,6 +31,7 @@ import { tokenRoutes } from "./door/token-routes.js";
 import type { Gateway } from "./gateway.js";
 import { loginRoutes } from "./logins/logins.js";
 import { lookRoutes } from "./lookout/routes.js";
+import type { Asks } from "./sharing/asks.js";
 import { redactedDump } from "./state/state.js";
 
 /** Ends the process around a gateway, in its own time. `drainMs` is undefined where the config's is meant. */
@@ -105,6 +107,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
       serve: (input, output, server) => gateway.serveOperator(input, output, server),
     }),
     ...loginRoutes(gateway.logins),
+    ...askRoutes(() => gateway.lookout.asks()),
     ...outboxRoutes(() => gateway.outbox),
     ...pinRoutes(gateway.pins, () => gateway.servers.names),
     ...serverRoutes({
@@ -241,6 +244,23 @@ function accessTo(gateway: Gateway, server: string, tool: string): { role: strin
 
 /** No role of a token is called so: ids and roles have no parentheses. */
 const ANY_OTHER_ROLE = "(any other role)";
+
+/** `GET /asks`, and `POST /asks/:id` with `{answer}`. */
+function askRoutes(asks: () => Asks | undefined): ControlRoutes {
+  return {
+    "GET /asks": (): AsksAnswer => ({ asks: asks()?.list() ?? [] }),
+    "POST /asks/:id": ({ params, body }) => {
+      const { answer } = fields(body);
+      if (answer !== "yes" && answer !== "no" && answer !== "always") {
+        throw new ControlError("invalid", '"answer" is yes, no or always.');
+      }
+      const open = asks();
+      if (open === undefined) throw new ControlError("not-found", "Nobody waits for an answer.");
+      open.answer(Number(params["id"]), answer);
+      return {};
+    },
+  };
+}
 
 /** What the routes about pins need. */
 interface PinsControl {

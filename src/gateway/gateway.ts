@@ -463,7 +463,7 @@ export class Gateway {
       outbox: this.outbox === undefined ? undefined : outboxStatus(this.outbox),
       engine: engineSeen(this.#state.engine, this.#stages.marks, systemClock),
       executors: executors.status(),
-      audit: this.lookout.auditStatus(),
+      ...this.lookout.status(),
       conflicts: catalog.conflicts().map((text) => safeLine(this.config.servers, text)),
       notes: catalog.notes().map((text) => safeLine(this.config.servers, text)),
     };

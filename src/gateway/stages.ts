@@ -14,6 +14,7 @@ import type { ServerIntro } from "../contracts/upstream.js";
 import { Credentials } from "../credentials/credentials.js";
 import { CallLines } from "../observe/call-lines.js";
 import type { Transport } from "../observe/call-record.js";
+import { CaughtDay } from "../observe/calls/caught-day.js";
 import { History } from "../observe/calls/history.js";
 import { KeptCalls } from "../observe/calls/kept-calls.js";
 import { sessionLog } from "../observe/debug-log.js";
@@ -49,6 +50,7 @@ import { ProgramCalls } from "./program-call.js";
 import { RefusalLog } from "./refusal-log.js";
 import { Sharing } from "./sharing/sharing.js";
 import { BEAT_MS, type ConfigMark, ConfigMarks } from "./state/config-marks.js";
+import { endingTokens } from "./state/ending-tokens.js";
 import { followOthers } from "./state/others.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import { StoredEras } from "./state/stored-eras.js";
@@ -164,6 +166,8 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   );
   const history = new History((server, tool) => metrics.toolLabel(server, tool));
   happenings.onRestart = (server) => history.restarted(server, systemClock.wall());
+  const caught = new CaughtDay(systemClock.wall());
+  happenings.onCaught = (kind, count) => caught.add(kind, count, systemClock.wall());
   const audit = parts.audit?.begin(safeName);
   observer.keepsRequests = audit?.wantsArguments === true;
   const records = new CallRecords({
@@ -299,6 +303,21 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       for (const kind of LIST_KINDS) pipeline.sessions.listChanged(kind, [server]);
     },
   });
+  const sharing = new Sharing(
+    {
+      service: pipeline,
+      sealer: state.sealer,
+      held,
+      log,
+      config: () => owner.config(),
+      servers: () => servers.names,
+      lists: () => ({
+        unread: unreadLists(servers, servers.names),
+        areAnyRead: [...servers.all].some(({ listed }) => listed),
+      }),
+    },
+    state.store,
+  );
   return {
     held,
     catalog,
@@ -309,21 +328,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     credentials,
     mailboxes,
     outbox,
-    sharing: new Sharing(
-      {
-        service: pipeline,
-        sealer: state.sealer,
-        held,
-        log,
-        config: () => owner.config(),
-        servers: () => servers.names,
-        lists: () => ({
-          unread: unreadLists(servers, servers.names),
-          areAnyRead: [...servers.all].some(({ listed }) => listed),
-        }),
-      },
-      state.store,
-    ),
+    sharing,
     pins,
     lists,
     patterns,
@@ -334,6 +339,11 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       stateDir: state.dir,
       auditDir: parts.audit?.dir,
       log,
+      caught,
+      redact: safeName,
+      servers: () => servers.names,
+      asks: () => sharing.asks,
+      endingTokens: () => endingTokens(state.tokens.list(), systemClock.wall()),
     }),
     records,
     stderr,

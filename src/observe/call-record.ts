@@ -3,6 +3,7 @@
 // calls and spans are made from it, and so is whatever else wants to know of every call.
 
 import type { Principal } from "../contracts/caller.js";
+import type { RecordedBodies } from "../contracts/control/record.js";
 import type { Mending } from "../contracts/service.js";
 import type { RefusalRule } from "../protocol/errors.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
@@ -60,6 +61,13 @@ export interface CallRecord {
   id: RpcId;
   /** Undefined where nobody wants what was asked: only the audit log may, and it is never kept beyond the moment. */
   request: RequestMessage | undefined;
+  /** Undefined unless a person records this call. */
+  recorded: RecordedCall | undefined;
+}
+
+/** What was recorded of a call; undefined once the recording is over. */
+interface RecordedCall {
+  readonly kept: RecordedBodies | undefined;
 }
 
 /** As OpenTelemetry calls them. */
@@ -134,6 +142,7 @@ export function clearRecord(record: CallRecord): void {
   record.traceId = undefined;
   record.id = 0;
   record.request = undefined;
+  record.recorded = undefined;
 }
 
 export function emptyRecord(): CallRecord {
@@ -166,6 +175,7 @@ export function emptyRecord(): CallRecord {
     traceId: undefined,
     id: 0,
     request: undefined,
+    recorded: undefined,
   };
 }
 
@@ -198,4 +208,5 @@ export function copyRecord(from: CallRecord, to: CallRecord): void {
   to.sessionKey = from.sessionKey;
   to.traceId = from.traceId;
   to.id = from.id;
+  to.recorded = from.recorded;
 }

@@ -17,6 +17,11 @@ import { readOutcome } from "./outcome.js";
 import { spanName } from "./span-facts.js";
 import type { Span, Tracer } from "./traces.js";
 
+/** Who keeps arguments and results, while a person wants that. */
+interface Recordings {
+  capture(server: string, tool: string | undefined, message: RequestMessage, reply: Reply): CallRecord["recorded"];
+}
+
 export interface CallObserverOptions {
   readonly clock: Clock;
   /** Undefined where calls are not traced. */
@@ -60,6 +65,8 @@ export class CallObserver {
   readonly #times = new CallTimesPool();
   /** Whether records have what was asked, for who makes an HMAC of it. */
   keepsRequests = false;
+  /** Undefined while nobody records. */
+  recordings: Recordings | undefined;
   /** Calls under way are a chain through their own objects, so that no call costs an entry in a table. */
   #oldest: ObservedCall | undefined;
   #newest: ObservedCall | undefined;
@@ -185,6 +192,10 @@ export class CallObserver {
     record.traceId = span?.traceId;
     record.id = message.id;
     record.request = this.keepsRequests ? message : undefined;
+    record.recorded =
+      this.recordings === undefined || server === undefined
+        ? undefined
+        : this.recordings.capture(server, record.tool, message, reply);
   }
 }
 

@@ -8,6 +8,7 @@ import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { faultReply } from "../protocol/reply.js";
+import { systemClock } from "../runtime/clock.js";
 import { isRedacted } from "../runtime/redact/redactor.js";
 import { errorLine } from "../runtime/words/error-lines.js";
 import { Connection } from "./connection/connection.js";
@@ -83,6 +84,7 @@ export class ServerDriver implements ServerConnection {
   readonly #events: DriverEvents;
   readonly #modern: ModernParts | undefined;
   readonly #supervisor: Supervisor;
+  #since: { readonly ms: number; readonly at: string } | undefined;
   readonly #breaker: Breaker;
   readonly #trial: BreakerTrial;
   readonly #repeatable: Repeatable;
@@ -136,6 +138,16 @@ export class ServerDriver implements ServerConnection {
     this.#capabilities = parts.capabilities;
     this.#instead = parts.instead;
     if (parts.after !== undefined) this.#track(parts.after);
+  }
+
+  /** Since when it is ready, or is not though it was wanted: by the wall, worked out once for each change. */
+  get since(): string | undefined {
+    const ms = this.#supervisor.sinceMs;
+    if (ms === undefined) return undefined;
+    if (this.#since?.ms !== ms) {
+      this.#since = { ms, at: new Date(systemClock.wall() + ms - this.#context.now()).toISOString() };
+    }
+    return this.#since.at;
   }
 
   get state(): SupervisorState {

@@ -45,6 +45,7 @@ export function statusOf(facts: ServerFacts, counts: ServerStatus["counts"], now
     isolation: spec.isolation,
     via: "via" in spec.target ? spec.target.via : undefined,
     state: stateOf(shown, lists),
+    since: shown.since,
     era: intro === undefined ? undefined : (intro.era ?? "legacy"),
     version: intro?.version,
     serverInfo: intro === undefined ? undefined : pickInfo(intro.serverInfo, redactor),

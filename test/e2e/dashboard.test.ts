@@ -5,14 +5,12 @@ import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { type Browser, chromium as driver, type Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { chromium, chromiumPath, NO_BROWSER } from "../fixtures/browser.js";
+import { chromium, NO_BROWSER } from "../fixtures/browser.js";
+import { BROWSER_MS, PageBrowser, secretOf } from "../fixtures/page.js";
 import { type Gateway, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { statusOf, toolway } from "./operator.js";
-
-/** Half a core has been seen to take half a minute for the start of a browser. */
-const BROWSER_MS = 120_000;
 
 const MARKUP = '<img src=x onerror="document.title=`taken`">';
 const EVIL = `Adds two numbers. \u202e${MARKUP}`;
@@ -20,16 +18,11 @@ const EVIL = `Adds two numbers. \u202e${MARKUP}`;
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` (${NO_BROWSER})` : ""}`, () => {
-  let browser: Browser;
+  let browser: PageBrowser;
   let gateway: Gateway;
-  /** What the browser complained of, and whom it asked besides the gateway. */
-  const complaints: string[] = [];
 
   beforeAll(async () => {
-    browser = await driver.launch({
-      executablePath: chromiumPath(),
-      args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
-    });
+    browser = await PageBrowser.launch();
     const description = join(await temporaryDirectory(), "description");
     await writeFile(description, "Adds two numbers.");
     const crash = {
@@ -54,24 +47,7 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
 
   afterAll(() => browser?.close());
 
-  async function open(options: { view?: boolean; dark?: boolean } = {}): Promise<Page> {
-    const { out } = await toolway(gateway, "dashboard", "--print", ...(options.view ? ["--view"] : []));
-    const link = out.trim();
-    const context = await browser.newContext({ locale: "en-GB", colorScheme: options.dark ? "dark" : "light" });
-    const page = await context.newPage();
-    page.on("console", (message) => {
-      // A gateway that is away is told by the browser as well.
-      const isAway = /ERR_|status of 40[13]/.test(message.text());
-      if (message.type() === "error" && !isAway) complaints.push(message.text());
-    });
-    page.on("pageerror", (error) => complaints.push(error.message));
-    page.on("request", (request) => {
-      if (new URL(request.url()).origin !== new URL(link).origin) complaints.push(`asked ${request.url()}`);
-    });
-    await page.goto(link);
-    await page.getByRole("heading", { name: "Overview" }).waitFor({ timeout: BROWSER_MS / 2 });
-    return page;
-  }
+  const open = (options: { view?: boolean; dark?: boolean } = {}) => browser.open(gateway, options);
 
   it("says what is wrong and what to type, in one look [told-why]", { timeout: BROWSER_MS }, async () => {
     const page = await open();
@@ -161,7 +137,7 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await page.getByText("You took it back.").waitFor();
     await page.keyboard.press("Escape");
     await page.goto(new URL("/calls?server=asker", page.url()).href);
-    await page.getByText("cancelled").first().waitFor();
+    await page.locator("tbody").getByText("cancelled").first().waitFor();
     await page.locator("tbody tr").filter({ hasText: "ok" }).first().getByRole("link").click();
     await page.getByText("asker took").waitFor();
     await page.getByRole("heading", { name: "asker/elicit" }).waitFor();
@@ -247,6 +223,7 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
         "/waiting",
         "/access",
         "/config",
+        "/audit",
       ]) {
         await page.goto(new URL(view, page.url()).href);
         await page.locator("main h1").waitFor();
@@ -304,14 +281,9 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
   });
 
   it("asked nobody but its gateway, and the browser had nothing to complain of", () => {
-    expect(complaints).toEqual([]);
+    expect(browser.complaints).toEqual([]);
   });
 });
-
-/** What the page keeps for as long as its browser lives. */
-function secretOf(page: Page): Promise<string> {
-  return page.evaluate<string>("JSON.parse(sessionStorage.getItem('toolway')).secret");
-}
 
 interface AxeFinding {
   readonly id: string;

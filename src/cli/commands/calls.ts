@@ -30,6 +30,12 @@ export const calls = defineCommand({
     tool: { value: "NAME", description: "Those of this tool, by the server's own name of it." },
     principal: { value: "ID", description: "Those of this principal." },
     failed: { description: "Those that failed." },
+    outcome: { value: "WORD", description: "Those with this outcome: ok, timeout, denied …" },
+    mended: {
+      value: "HOW",
+      description: "Those whose agents did not have to notice something.",
+      choices: ["restart", "token"],
+    },
     slower: { value: "TIME", description: "Those that took longer: 500ms, 2s." },
     ...gatewayOptions,
     json: { description: "Prints one JSON object a line." },
@@ -40,7 +46,7 @@ export const calls = defineCommand({
   ],
   async handler(input, io) {
     const query = new URLSearchParams();
-    for (const key of ["server", "tool", "principal"] as const) {
+    for (const key of ["server", "tool", "principal", "outcome", "mended"] as const) {
       const value = input[key];
       if (value !== undefined) query.set(key, value);
     }

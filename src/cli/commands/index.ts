@@ -2,6 +2,7 @@
 
 import type { Command } from "../line/command.js";
 import { add } from "./add.js";
+import { asksAnswer, asksList } from "./asks.js";
 import { auditSearch, auditVerify } from "./audit.js";
 import { broker } from "./broker.js";
 import { call } from "./call.js";
@@ -43,6 +44,7 @@ import {
 } from "./outbox.js";
 import { pinsAccept, pinsDiff, pinsForget, pinsList, pinsReject } from "./pins.js";
 import { ps } from "./ps.js";
+import { record } from "./record.js";
 import { gatewayForRuns, run } from "./run.js";
 import { serve } from "./serve.js";
 import { reload, start, stop } from "./server-verbs.js";
@@ -60,6 +62,7 @@ import { version } from "./version.js";
 export const groups: Readonly<Record<string, string>> = {
   mailbox: "Mailboxes: what waits in them, and what failed.",
   outbox: "Calls that are kept while their servers are away.",
+  asks: "Calls of shared tools that wait for a person's word.",
   pins: "Tools whose definition changed, and what was accepted.",
   context: "What is known of a principal's situation, for menus.",
   token: "Tokens, and the roles they carry.",
@@ -81,6 +84,7 @@ export const commands: readonly Command[] = [
   down,
   logs,
   calls,
+  record,
   top,
   metrics,
   logLevel,
@@ -109,6 +113,8 @@ export const commands: readonly Command[] = [
   mailboxDrop,
   mailboxWatch,
   mailboxPair,
+  asksList,
+  asksAnswer,
   outboxList,
   outboxShow,
   outboxRetry,

@@ -3,11 +3,11 @@
 import type { LogLevelAnswer } from "../../contracts/control/log-level.js";
 import { demandGateway } from "../gateway/demand.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { durationMs } from "../line/duration.js";
 import { Exit, usageError } from "../line/errors.js";
 import { print, printJson } from "../line/io.js";
 
 const LEVELS = ["debug", "info", "warn", "error"];
-const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
 export const logLevel = defineCommand({
   metadata: {
@@ -54,9 +54,8 @@ export const logLevel = defineCommand({
 
 function millisecondsOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  const [, count, unit = ""] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
-  const ms = Number(count) * (UNITS[unit] ?? Number.NaN);
-  if (!(ms > 0 && ms <= 24 * 3_600_000))
+  const ms = durationMs(text);
+  if (ms === undefined || ms > 24 * 3_600_000)
     throw usageError(`--for ${text}: expected a time such as 30s, 10m or 2h, at most a day.`);
   return ms;
 }

@@ -36,6 +36,45 @@ export interface AuditAnswer {
   readonly next: AuditCursor | undefined;
 }
 
+/** `GET /audit/verify`: whether all lines are as they were written, up to the last that the gateway's store knows of. */
+export interface AuditCheckAnswer {
+  readonly lines: number;
+  /** The number of the first line that is still there. */
+  readonly first: number;
+  readonly last: { readonly seq: number; readonly hash: string };
+  /** The first that is wrong; undefined where none is. */
+  readonly wrong: { readonly file: string; readonly line: number; readonly why: string } | undefined;
+  /** What is remarkable and not wrong: lines torn by a kill. */
+  readonly notes: readonly string[];
+}
+
+/** What a table for spreadsheets has of a line. */
+export const AUDIT_COLUMNS = [
+  "seq",
+  "time",
+  "kind",
+  "principal",
+  "role",
+  "client",
+  "method",
+  "server",
+  "tool",
+  "outcome",
+  "rule",
+  "ms",
+  "bytesIn",
+  "bytes",
+  "by",
+  "act",
+  "target",
+  "address",
+  "path",
+  "why",
+  "trace",
+  "arguments",
+  "receipt",
+] as const;
+
 /** `GET /audit/head`: where the log is, and its last line as the store has it. */
 export interface AuditHeadAnswer {
   readonly path: string;

@@ -9,6 +9,10 @@ export interface CallFilter {
   readonly failed?: boolean | undefined;
   /** Those that took longer than this, or have until now. */
   readonly slowerMs?: number | undefined;
+  /** A word of the outcomes. */
+  readonly outcome?: string | undefined;
+  /** What their agents did not have to notice: `restart`, `token`. */
+  readonly mended?: string | undefined;
 }
 
 /** The query of `GET /calls`. */
@@ -55,6 +59,8 @@ export interface KeptCall extends CallFacts {
   readonly mended: string | undefined;
   readonly bytesIn: number;
   readonly bytes: number | undefined;
+  /** A person recorded what it was given and gave: `GET /calls/:seq/bodies` has it, for operators. */
+  readonly recorded?: true | undefined;
 }
 
 /** A call that has not ended yet. */

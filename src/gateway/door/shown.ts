@@ -25,11 +25,21 @@ const SEEING = [
   "GET /mailboxes/dead",
   "GET /outbox",
   "GET /outbox/lanes",
+  "GET /record",
+  "GET /audit",
+  "GET /audit/head",
+  "GET /flow",
 ] as const;
 
 /** For operators alone: what acts, and what shows the results of agents' calls. */
 const ACTING = [
   "GET /outbox/writes/:id",
+  "GET /calls/:seq/bodies",
+  "POST /record",
+  "POST /record/stop",
+  "GET /asks",
+  "POST /asks/:id",
+  "GET /audit/verify",
   "POST /try",
   "POST /try/answer",
   "POST /reload",

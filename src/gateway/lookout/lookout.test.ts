@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import { ownToolName } from "../../contracts/names.js";
 import type { ControlRequest } from "../../control/server.js";
+import { CaughtDay } from "../../observe/calls/caught-day.js";
 import { createLog } from "../../observe/log.js";
 import type { CallRecords } from "../../observe/metrics/call-records.js";
 import type { CallObserver } from "../../observe/observed-call.js";
@@ -25,6 +26,15 @@ it("nothing is called while the audit log is full and calls are to be refused, w
   expect(call).not.toThrow();
 });
 
+/** What these tests do not look at. */
+const REST = {
+  caught: new CaughtDay(0),
+  redact: (_: string | undefined, text: string) => text,
+  servers: () => [],
+  asks: () => undefined,
+  endingTokens: () => [],
+};
+
 it("an act is a line with its target and what came of it, without the rest of its body; looking is none [audit-tells] [secrets-unseen]", async () => {
   const lines: unknown[][] = [];
   const audit = { operator: (...line: unknown[]) => void lines.push(line) };
@@ -36,6 +46,7 @@ it("an act is a line with its target and what came of it, without the rest of it
     stateDir: undefined,
     auditDir: "/audit",
     log,
+    ...REST,
   });
   const routes = lookout.audited(
     {
@@ -75,6 +86,7 @@ it("who asks for an audit log that is not kept is told how to have one [audit-te
     stateDir: undefined,
     auditDir: undefined,
     log: createLog({ write: () => {} }),
+    ...REST,
   });
   const request = { params: {}, query: new URLSearchParams(), body: undefined, signal: new AbortController().signal };
   await expect(lookRoutes(lookout)["GET /audit/head"]?.(request)).rejects.toThrow(
@@ -91,7 +103,7 @@ it("a token that is unknown at the operator's door is counted, and a line [audit
   } as unknown as CallRecords;
   const log = createLog({ write: () => {} });
   const observer = {} as CallObserver;
-  const lookout = new Lookout({ records, observer, stateDir: undefined, auditDir: "/audit", log });
+  const lookout = new Lookout({ records, observer, stateDir: undefined, auditDir: "/audit", log, ...REST });
   lookout.refusedToken("10.0.0.1", "/api/status", "why");
   expect(told).toEqual(["token", ["10.0.0.1", "/api/status", "why"]]);
 });

@@ -2,14 +2,18 @@
 // there is one, in which the acts of operators stand, too.
 
 import type { AuditHeadAnswer } from "../../contracts/control/audit.js";
+import type { GatewayStatus } from "../../contracts/status.js";
 import type { ControlRequest, ControlRoutes } from "../../control/server.js";
+import type { CaughtDay } from "../../observe/calls/caught-day.js";
 import type { Log } from "../../observe/log.js";
 import type { CallRecords } from "../../observe/metrics/call-records.js";
 import type { CallObserver } from "../../observe/observed-call.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { systemClock } from "../../runtime/clock.js";
+import type { Asks } from "../sharing/asks.js";
 import { LogLevels } from "./log-level.js";
+import { RecordDesk } from "./record.js";
 import { SavedHistory } from "./saved-history.js";
 
 export interface LookoutParts {
@@ -20,6 +24,13 @@ export interface LookoutParts {
   /** The folder of the audit log; undefined where there is none. */
   readonly auditDir: string | undefined;
   readonly log: Log;
+  readonly caught: CaughtDay;
+  /** A text of a server's, without the secrets of its entry. */
+  readonly redact: (server: string | undefined, text: string) => string;
+  readonly servers: () => readonly string[];
+  /** Questions about shared tools that wait for a person; undefined where nothing is shared. */
+  readonly asks: () => Asks | undefined;
+  readonly endingTokens: () => GatewayStatus["endingTokens"];
 }
 
 export class Lookout {
@@ -27,12 +38,30 @@ export class Lookout {
   readonly observer: CallObserver;
   readonly auditDir: string | undefined;
   readonly logLevels: LogLevels;
+  readonly recordDesk: RecordDesk;
+  readonly caught: CaughtDay;
+  readonly asks: () => Asks | undefined;
+  readonly #endingTokens: LookoutParts["endingTokens"];
   readonly #saved: SavedHistory;
 
-  constructor({ records, observer, stateDir, auditDir, log }: LookoutParts) {
+  constructor({
+    records,
+    observer,
+    stateDir,
+    auditDir,
+    log,
+    caught,
+    redact,
+    servers,
+    asks,
+    endingTokens,
+  }: LookoutParts) {
     this.records = records;
     this.observer = observer;
     this.auditDir = auditDir;
+    this.caught = caught;
+    this.asks = asks;
+    this.#endingTokens = endingTokens;
     this.#saved = new SavedHistory({
       history: records.history,
       stateDir,
@@ -40,6 +69,16 @@ export class Lookout {
       warn: (text) => log.warn(text),
     });
     this.logLevels = new LogLevels(log, () => records.logChanged());
+    this.recordDesk = new RecordDesk({ records, observer, redact, servers });
+  }
+
+  status(): Pick<GatewayStatus, "audit" | "recordings" | "asks" | "endingTokens"> {
+    return {
+      audit: this.auditStatus(),
+      recordings: this.recordDesk.shown,
+      asks: this.asks()?.shown ?? [],
+      endingTokens: this.#endingTokens(),
+    };
   }
 
   auditStatus(): AuditHeadAnswer | undefined {
@@ -81,6 +120,7 @@ export class Lookout {
 
   async close(): Promise<void> {
     this.logLevels.close();
+    this.recordDesk.close();
     this.records.flush();
     await this.records.audit?.close();
     await this.#saved.close();
@@ -90,7 +130,7 @@ export class Lookout {
 /** Members of a body that name what is acted on. All others may hold what is nobody's business. */
 const NAMING = [
   ...["server", "tool", "id", "mailbox", "principal", "role", "admin"],
-  ...["lane", "as", "hash", "from", "level", "view"],
+  ...["lane", "as", "hash", "from", "level", "view", "answer", "forMs"],
 ];
 
 function targetOf({ params, body }: ControlRequest): Record<string, string> {

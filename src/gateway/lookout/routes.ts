@@ -5,21 +5,28 @@ import { ControlError, type ControlRoutes } from "../../control/server.js";
 import { systemClock } from "../../runtime/clock.js";
 import type { Lookout } from "./lookout.js";
 
-/** `GET /calls`, `GET /history`, `GET /history/tools`, `GET /audit` and `GET /audit/head`: contracts/control has their queries and answers. */
+/** `GET /calls`, `/flow`, `/history`, `/history/tools`, `/audit`, `/audit/head` and `/audit/verify`: contracts/control has their queries and answers. */
 export function lookRoutes(lookout: Lookout): ControlRoutes {
   const { records, observer } = lookout;
   return {
     ...lookout.logLevels.routes,
+    ...lookout.recordDesk.routes,
     "GET /calls": async ({ query }) => {
       const { callsAnswer } = await import("../../observe/calls/shown-calls.js");
       // Calls that have ended are shown, also those of the last moment.
       records.flush();
       return callsAnswer(query, records.kept, observer.underWay(), observer.nowMs);
     },
-    "GET /history": async ({ query }) => {
-      const { historyAnswer } = await import("../../observe/calls/shown-history.js");
+    "GET /flow": async () => {
+      const { flowAnswer } = await import("../../observe/calls/shown-flow.js");
       records.flush();
-      return historyAnswer(query, records.history, systemClock.wall());
+      return flowAnswer(records.kept, systemClock.wall());
+    },
+    "GET /history": async ({ query }) => {
+      const { caughtOf, historyAnswer } = await import("../../observe/calls/shown-history.js");
+      records.flush();
+      const nowMs = systemClock.wall();
+      return { ...historyAnswer(query, records.history, nowMs), caught: caughtOf(lookout.caught, nowMs) };
     },
     "GET /history/tools": async ({ query }) => {
       const { toolsAnswer } = await import("../../observe/calls/shown-history.js");
@@ -31,6 +38,13 @@ export function lookRoutes(lookout: Lookout): ControlRoutes {
       const { auditAnswer } = await import("./audit-answer.js");
       await records.audit?.flush();
       return auditAnswer(dir, query);
+    },
+    "GET /audit/verify": async ({ signal }) => {
+      demandAudit(lookout);
+      records.flush();
+      await records.audit?.flush();
+      const { auditCheck } = await import("./audit-check.js");
+      return auditCheck(demandAudit(lookout), signal);
     },
     "GET /audit/head": async () => {
       demandAudit(lookout);

@@ -13,6 +13,8 @@ import { systemClock } from "../../runtime/clock.js";
 import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import type { Sealer } from "../../runtime/seal.js";
 
+export { Asks } from "./asks.js";
+
 export interface ShareParts {
   readonly service: Service;
   readonly sealer: Sealer;
@@ -24,9 +26,11 @@ export interface ShareParts {
   readonly lists: () => ListsRead;
 }
 
+type Ask = (principal: Principal, start: CallStart, leftMs: number) => Promise<void>;
+
 export interface ShareHooks {
   /** Asks a person about a tool that the config says so of. */
-  readonly ask?: ((principal: Principal, start: CallStart, leftMs: number) => Promise<void>) | undefined;
+  readonly ask?: Ask | undefined;
   readonly onState?: ((state: SharerState) => void) | undefined;
 }
 
@@ -45,7 +49,7 @@ export class Share {
   readonly #timer: NodeJS.Timeout;
   #closing: Promise<void> | undefined;
 
-  constructor(settings: ShareConfig, journal: Journal, parts: ShareParts, hooks: ShareHooks) {
+  constructor(settings: ShareConfig, journal: Journal, parts: ShareParts, hooks: ShareHooks & { readonly ask: Ask }) {
     const { service, sealer, held, log, config, servers, lists } = parts;
     const { limits, sessions } = config();
     this.settings = settings;
@@ -76,7 +80,7 @@ export class Share {
       clock: systemClock,
       log,
       ask: async (principal, start, leftMs) => {
-        if (isAskedFor(config(), start)) await (hooks.ask ?? askNobody)(principal, start, leftMs);
+        if (isAskedFor(config(), start)) await hooks.ask(principal, start, leftMs);
       },
       onState: hooks.onState,
     });
@@ -110,9 +114,4 @@ function isAskedFor({ servers }: Config, { server, tool }: CallStart): boolean {
   if (server === undefined || tool === undefined) return false;
   const tools = servers.find(({ name }) => name === server)?.tools;
   return tools !== undefined && Object.hasOwn(tools, tool) && tools[tool]?.ask === true;
-}
-
-function askNobody(_principal: Principal, { tool }: CallStart): Promise<void> {
-  const why = `A person is asked before "${tool}" is called, and nobody is at the terminal of \`toolway share\`. Not run.`;
-  return Promise.reject(new Fault("denied", why));
 }

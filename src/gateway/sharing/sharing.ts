@@ -6,6 +6,8 @@ import type { SharedMailbox } from "../../contracts/status.js";
 import type { Store } from "../../contracts/store.js";
 import type { Log } from "../../observe/log.js";
 import { Fault } from "../../protocol/errors.js";
+import { systemClock } from "../../runtime/clock.js";
+import type { Asks } from "./asks.js";
 import type { openJournal, Share, ShareHooks, ShareParts } from "./open-share.js";
 
 type Journal = Awaited<ReturnType<typeof openJournal>>;
@@ -13,6 +15,7 @@ type Journal = Awaited<ReturnType<typeof openJournal>>;
 interface Loaded {
   readonly Share: typeof Share;
   readonly journal: Journal;
+  readonly asks: Asks;
 }
 
 export class Sharing {
@@ -21,6 +24,7 @@ export class Sharing {
   readonly #log: Log;
   readonly #shares = new Set<Share>();
   #loaded: Promise<Loaded> | undefined;
+  #asks: Asks | undefined;
   /** What the config says, and what came of it. */
   #wanted: ShareConfig | undefined;
   #ofConfig: Share | undefined;
@@ -31,6 +35,11 @@ export class Sharing {
     this.#parts = parts;
     this.#store = store;
     this.#log = parts.log;
+  }
+
+  /** Questions that nobody at a terminal is asked; undefined before anything is shared. */
+  get asks(): Asks | undefined {
+    return this.#asks;
   }
 
   /** What the config says. What was shared before and is not any more ends when its calls have. */
@@ -54,13 +63,16 @@ export class Sharing {
   /** Throws a Fault where this gateway shares there already, or keeps nothing over restarts. */
   async begin(settings: ShareConfig, hooks: ShareHooks): Promise<Share> {
     const { broker, as } = settings;
-    const { Share: Made, journal } = await this.#load();
+    const { Share: Made, journal, asks } = await this.#load();
     if (this.#isClosed) throw new Fault("closing", "The gateway is closing.");
     for (const { settings: other } of this.#shares) {
       if (other.as !== as || other.broker !== broker) continue;
       throw new Fault("invalid", `This gateway shares its tools as "${as}" at ${broker} already.`);
     }
-    const share = new Made(settings, journal, this.#parts, hooks);
+    const share = new Made(settings, journal, this.#parts, {
+      ...hooks,
+      ask: hooks.ask ?? ((principal, start, leftMs) => asks.ask(principal, start, leftMs)),
+    });
     this.#shares.add(share);
     return share;
   }
@@ -81,6 +93,7 @@ export class Sharing {
 
   async close(drainMs: number): Promise<void> {
     this.#isClosed = true;
+    this.#asks?.close();
     await this.#changing;
     await Promise.all([...this.#shares].map((share) => this.end(share, drainMs)));
   }
@@ -96,7 +109,9 @@ export class Sharing {
   async #open(): Promise<Loaded> {
     // Without one, nobody would know after a restart what was begun before.
     if (this.#store === undefined) throw new Fault("invalid", "Tools are shared by a gateway with a state directory.");
-    const { Share, openJournal } = await import("./open-share.js");
-    return { Share, journal: await openJournal(this.#store) };
+    const { Asks, Share, openJournal } = await import("./open-share.js");
+    const asks = new Asks(systemClock, (text, fields) => this.#log.info(text, fields));
+    this.#asks = asks;
+    return { Share, journal: await openJournal(this.#store), asks };
   }
 }

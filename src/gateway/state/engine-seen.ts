@@ -12,7 +12,8 @@ export function engineSeen(
 ): EngineSeen | undefined {
   if (engine === undefined) return undefined;
   const { state, node, version, sinceMs, nextTryMs, problem } = engine.status();
-  const iso = (ms: number) => new Date(clock.wall() + ms - clock.now()).toISOString();
+  // To a second: two clocks that are read one after the other differ by a little each time, and pages are sent what changed.
+  const iso = (ms: number) => new Date(Math.round((clock.wall() + ms - clock.now()) / 1_000) * 1_000).toISOString();
   return {
     state,
     gateway: engine.self,

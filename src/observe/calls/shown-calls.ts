@@ -19,6 +19,7 @@ export function shownCalls(kept: KeptCalls, query: CallsQuery): KeptCall[] {
   const oldest = Math.max(kept.first, (query.after ?? 0) + 1);
   for (let seq = kept.last; seq >= oldest && found.length < query.limit; seq--) {
     const record = kept.at(seq);
+    if (query.mended !== undefined && query.mended !== record.mended) continue;
     if (fits(record, record.outcome, query)) found.push(shown(record, seq, kept));
   }
   return found.reverse();
@@ -32,8 +33,8 @@ export function shownUnderWay(
   kept: KeptCalls,
 ): CallUnderWay[] {
   const found: CallUnderWay[] = [];
-  // Nobody knows yet whether they fail.
-  if (filter.failed === true) return found;
+  // Nobody knows yet what comes of them.
+  if (filter.failed === true || filter.outcome !== undefined || filter.mended !== undefined) return found;
   for (const call of underWay) {
     if (found.length >= MAX_UNDER_WAY_SHOWN) break;
     const ms = nowMs - call.startMs;
@@ -74,6 +75,8 @@ function queryOf(query: URLSearchParams): CallsQuery {
     principal: text("principal"),
     failed: query.get("failed") === "true",
     slowerMs: number("slowerMs"),
+    outcome: text("outcome"),
+    mended: text("mended"),
     after: number("after"),
     limit: Math.min(number("limit") ?? MAX_KEPT_CALLS, MAX_KEPT_CALLS),
   };
@@ -88,6 +91,7 @@ function fits(
   if (filter.tool !== undefined && filter.tool !== tool) return false;
   if (filter.principal !== undefined && filter.principal !== principal.id) return false;
   if (filter.failed === true && (outcome === undefined || !isFailure(outcome))) return false;
+  if (filter.outcome !== undefined && filter.outcome !== outcome) return false;
   return filter.slowerMs === undefined || ms > filter.slowerMs;
 }
 
@@ -111,6 +115,7 @@ function shown(record: CallRecord, seq: number, kept: KeptCalls): KeptCall {
     bytesIn: record.bytesIn,
     bytes: record.bytes,
     trace: record.traceId,
+    ...(record.recorded?.kept === undefined ? {} : { recorded: true }),
   };
 }
 

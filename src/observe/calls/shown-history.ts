@@ -9,13 +9,14 @@ import type {
   ToolSummary,
   ToolsHistoryAnswer,
 } from "../../contracts/control/history.js";
+import type { CaughtDay } from "./caught-day.js";
 import type { History, Lines } from "./history.js";
 import { quantile, type TimeLine } from "./time-line.js";
 
 /** Steps of the hour's line in a minute. */
 const MINUTE_STEPS = 6;
 
-export function historyAnswer(query: URLSearchParams, history: History, nowMs: number): HistoryAnswer {
+export function historyAnswer(query: URLSearchParams, history: History, nowMs: number): Omit<HistoryAnswer, "caught"> {
   const window: HistoryWindow = query.get("window") === "day" ? "day" : "hour";
   const total = history.total[window];
   const own = history.own[window].read(nowMs);
@@ -38,6 +39,11 @@ export function historyAnswer(query: URLSearchParams, history: History, nowMs: n
   };
 }
 
+export function caughtOf(caught: CaughtDay, nowMs: number): HistoryAnswer["caught"] {
+  const { sinceMs, counts } = caught.read(nowMs);
+  return { since: new Date(sinceMs).toISOString(), counts };
+}
+
 export function toolsAnswer(query: URLSearchParams, history: History): ToolsHistoryAnswer {
   const server = query.get("server");
   const tools: ToolSummary[] = [];
@@ -52,7 +58,10 @@ export function toolsAnswer(query: URLSearchParams, history: History): ToolsHist
 }
 
 function summaryOf(lines: Lines, window: HistoryWindow, nowMs: number): Omit<ServerSummary, "server"> {
-  const { calls, errors, restarts } = lines[window].read(nowMs);
+  const line = lines[window];
+  const { calls, errors, restarts } = line.read(nowMs);
+  const last = restarts.findLastIndex((count) => count > 0);
+  const untilMs = (Math.floor(nowMs / line.stepMs) + 1) * line.stepMs;
   const hour = lines.hour.read(nowMs);
   // The step that is now has only begun.
   const minute = (counts: Uint32Array) => sum(counts.subarray(-1 - MINUTE_STEPS, -1));
@@ -60,6 +69,8 @@ function summaryOf(lines: Lines, window: HistoryWindow, nowMs: number): Omit<Ser
     calls: sum(calls),
     errors: sum(errors),
     restarts: sum(restarts),
+    // To a step: its beginning, and not later than now.
+    lastRestartAt: last < 0 ? undefined : new Date(untilMs - (restarts.length - last) * line.stepMs).toISOString(),
     callsAMinute: minute(hour.calls),
     errorsAMinute: minute(hour.errors),
     p50: round(lately(lines, 0.5, nowMs)),

@@ -46,6 +46,8 @@ export class Happenings {
   readonly #servers: ServerLabels;
   /** Told of each start that took the place of a connection that was lost. */
   onRestart: ((server: string) => void) | undefined;
+  /** Told of what agents did not have to notice. */
+  onCaught: ((kind: Caught, count: number) => void) | undefined;
   /** When sessions of agents that are open were opened, by their keys. */
   readonly #opened = new Map<string, number>();
 
@@ -55,6 +57,7 @@ export class Happenings {
 
   caught(kind: Caught, count = 1): void {
     this.caughtCount.add([["kind", kind]], count);
+    this.onCaught?.(kind, count);
   }
 
   refused(rule: RefusalRule): void {

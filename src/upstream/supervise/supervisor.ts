@@ -51,6 +51,8 @@ export class Supervisor {
   #broken = false;
   /** The same of the start that is under way. */
   #isAgain = false;
+  /** When it was last there, or first was not; undefined while nothing went wrong. */
+  #awayMs: number | undefined;
 
   constructor(rules: RestartRules, random: () => number) {
     this.#rules = rules;
@@ -59,6 +61,11 @@ export class Supervisor {
 
   get state(): SupervisorState {
     return this.#phase.kind;
+  }
+
+  /** Since when it is ready, or is not though it was wanted. Undefined where nobody has wanted it. */
+  get sinceMs(): number | undefined {
+    return this.#phase.kind === "ready" ? this.#phase.sinceMs : this.#awayMs;
   }
 
   /** When wake() is to be called; undefined while there is nothing to wait for. */
@@ -112,18 +119,22 @@ export class Supervisor {
       this.#failedStarts = 0;
       this.#recent = [];
     }
+    this.#awayMs = undefined;
     this.#phase = { kind: "ready", sinceMs: nowMs };
   }
 
   /** The attempt failed, or was given up. */
   failed(nowMs: number): void {
-    if (this.#phase.kind === "starting") this.#fall(nowMs, this.#phase.probes);
+    if (this.#phase.kind !== "starting") return;
+    this.#awayMs ??= nowMs;
+    this.#fall(nowMs, this.#phase.probes);
   }
 
   /** The link of a ready server has ended, or was closed because the server hung. */
   closed(nowMs: number): void {
     const phase = this.#phase;
     if (phase.kind !== "ready") return;
+    this.#awayMs = nowMs;
     const wasSteady = nowMs - phase.sinceMs >= STEADY_MS;
     if (wasSteady) this.#failedStarts = 0;
     if (!wasSteady || this.#spent(nowMs)) {

@@ -1,0 +1,101 @@
+// Recordings of arguments and results, as the operator asks for them: begun, ended by a word or by their time, and shown to
+// operators alone. What keeps them is loaded when somebody records.
+
+import type { RecordAnswer, RecordedBodies, RecordingShown } from "../../contracts/control/record.js";
+import { ControlError, type ControlRoutes } from "../../control/server.js";
+import type { Recordings } from "../../observe/calls/recording.js";
+import type { CallRecords } from "../../observe/metrics/call-records.js";
+import type { CallObserver } from "../../observe/observed-call.js";
+import { isObject } from "../../protocol/jsonrpc.js";
+import { systemClock } from "../../runtime/clock.js";
+
+/** As recording.ts has it, which is not loaded for this. */
+const MAX_FOR_MS = 3_600_000;
+const USUAL_FOR_MS = 600_000;
+
+export interface RecordParts {
+  readonly records: CallRecords;
+  readonly observer: CallObserver;
+  /** A text of a server's, without the secrets of its entry. */
+  readonly redact: (server: string | undefined, text: string) => string;
+  /** The servers of the config. */
+  readonly servers: () => readonly string[];
+}
+
+export class RecordDesk {
+  readonly #parts: RecordParts;
+  #recordings: Recordings | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(parts: RecordParts) {
+    this.#parts = parts;
+  }
+
+  /** What is recorded now. */
+  get shown(): readonly RecordingShown[] {
+    return this.#recordings?.shown ?? [];
+  }
+
+  /** `GET /record`, `POST /record` with `{server, tool?, forMs?}`, `POST /record/stop` with `{server?, tool?}`, `GET /calls/:seq/bodies`. */
+  get routes(): ControlRoutes {
+    return {
+      "GET /record": (): RecordAnswer => ({ recordings: this.shown }),
+      "POST /record": async ({ body }): Promise<RecordAnswer> => {
+        const { server, tool, forMs = USUAL_FOR_MS } = isObject(body) ? body : {};
+        if (typeof server !== "string" || (tool !== undefined && typeof tool !== "string")) {
+          throw new ControlError("invalid", '"server" is a string, and so is "tool" where there is one.');
+        }
+        if (!(typeof forMs === "number" && forMs > 0 && forMs <= MAX_FOR_MS)) {
+          throw new ControlError("invalid", '"forMs" is a number of milliseconds, at most those of an hour.');
+        }
+        if (!this.#parts.servers().includes(server)) {
+          throw new ControlError("not-found", `There is no server ${JSON.stringify(server)}.`);
+        }
+        await this.#begin(server, tool, forMs);
+        return { recordings: this.shown };
+      },
+      "POST /record/stop": ({ body }): RecordAnswer & { stopped: number } => {
+        const { server, tool } = isObject(body) ? body : {};
+        const text = (value: unknown) => (typeof value === "string" ? value : undefined);
+        const stopped = this.#recordings?.stop(text(server), text(tool)) ?? 0;
+        this.#wait();
+        return { stopped, recordings: this.shown };
+      },
+      "GET /calls/:seq/bodies": ({ params }): RecordedBodies => {
+        const { records } = this.#parts;
+        records.flush();
+        const seq = Number(params["seq"]);
+        const isKept = Number.isInteger(seq) && seq >= records.kept.first && seq <= records.kept.last;
+        const bodies = isKept ? records.kept.at(seq).recorded?.kept : undefined;
+        if (bodies === undefined) {
+          throw new ControlError("not-found", "Nothing was recorded of that call, or the recording is over.");
+        }
+        return bodies;
+      },
+    };
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#recordings?.stop();
+  }
+
+  async #begin(server: string, tool: string | undefined, forMs: number): Promise<void> {
+    const { Recordings } = await import("../../observe/calls/recording.js");
+    const recordings = this.#recordings ?? new Recordings(this.#parts.redact, systemClock.wall);
+    this.#recordings = recordings;
+    if (!recordings.begin(server, tool, forMs)) {
+      throw new ControlError("limit", "16 recordings are under way, and no more may be: end one by --stop.");
+    }
+    this.#wait();
+  }
+
+  /** For the end of the next; nothing is looked at in a call once none is left. */
+  #wait(): void {
+    clearTimeout(this.#timer);
+    const untilMs = this.#recordings?.sweep();
+    this.#parts.observer.recordings = untilMs === undefined ? undefined : this.#recordings;
+    if (untilMs === undefined) return;
+    this.#timer = setTimeout(() => this.#wait(), Math.max(1, untilMs - systemClock.wall())).unref();
+  }
+}
