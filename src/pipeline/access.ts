@@ -5,6 +5,7 @@ import type { View } from "../catalog/view.js";
 import type { Caller, Principal } from "../contracts/caller.js";
 import type { OwnToolName } from "../contracts/names.js";
 import type { Pins } from "../contracts/pins.js";
+import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { ProgramGuard } from "../policy/guard.js";
 import { type Decision, decide, type Policy, seesServer } from "../policy/policy.js";
 import { Fault, type RefusalRule } from "../protocol/errors.js";
@@ -113,6 +114,16 @@ export class Access {
       if (this.menus?.decide(principal, server, undefined).kind === "deny") return false;
     }
     return this.#guard.decide(principal, server, undefined).kind === "allow";
+  }
+
+  /** Those of the named servers that the principal may know of. Each list that is asked for comes by here. */
+  seen(principal: Principal, servers: Servers, names: readonly string[]): ServerHandle[] {
+    const seen: ServerHandle[] = [];
+    for (const name of names) {
+      const server = servers.get(name);
+      if (server !== undefined && this.sees(principal, name)) seen.push(server);
+    }
+    return seen;
   }
 
   view({ principal, era }: Caller, scope: string | undefined): View {

@@ -36,7 +36,15 @@ import { isServedBy, Subscriptions } from "./subscriptions.js";
 import type { TaskIds } from "./tasks/ids.js";
 import type { TaskOwners } from "./tasks/owners.js";
 import { TASK_ID, TASK_METHODS, Tasks } from "./tasks.js";
-import { afterFirstTry, afterRenewal, FirstLists, renewed, unknownName, unreadLists } from "./wait-for-lists.js";
+import {
+  afterFirstTry,
+  afterRenewal,
+  FirstLists,
+  renewalsOf,
+  renewed,
+  unknownName,
+  unreadLists,
+} from "./wait-for-lists.js";
 
 /** It is a Map, since a method may be called `constructor`. */
 const LISTS: ReadonlyMap<string, ListKind> = new Map([
@@ -337,10 +345,10 @@ export class Pipeline implements Service, UpstreamEvents {
       const cursor = message.params?.["cursor"];
       if (cursor !== undefined && typeof cursor !== "string") throw new Fault("invalid", '"cursor" is a string.');
       // Pages that follow are of the list that the first one was of.
-      const readings = cursor === undefined ? this.#renewals(call, [kind], "asked") : NO_READINGS;
+      const seen = cursor === undefined ? this.#seen(call) : [];
+      const readings = renewalsOf(seen, [kind], "asked");
       const isEmpty = (name: string) => this.#catalog.counts(name)[kind] === 0;
-      const tries =
-        cursor === undefined ? this.#firstLists.tries(this.#seen(call), isEmpty, this.#deps.now()) : NO_READINGS;
+      const tries = this.#firstLists.tries(seen, isEmpty, this.#deps.now());
       const list = () => this.#list(call, kind, cursor);
       if (tries.length > 0) this.#afterRenewal(call, [...readings, ...tries], list, this.#firstLists.withinMs);
       else if (readings.length > 0) this.#afterRenewal(call, readings, list);
@@ -432,22 +440,15 @@ export class Pipeline implements Service, UpstreamEvents {
       this.#afterFirstTry(call, unread, () => again("first-try"));
       return true;
     }
-    const readings = waited === "renewal" ? NO_READINGS : this.#renewals(call, kinds, "missed", meant());
+    const readings = waited === "renewal" ? NO_READINGS : renewalsOf(this.#seen(call, meant()), kinds, "missed");
     if (readings.length === 0) return false;
     this.#afterRenewal(call, readings, () => again("renewal"));
     return true;
   }
 
-  /** The readings of lists that may be old, of these servers, as far as the principal may know of them. */
-  #renewals(call: AgentCall, kinds: readonly ListKind[], why: "asked" | "missed", names?: readonly string[]) {
-    return this.#seen(call, names).flatMap((server) => kinds.flatMap((kind) => server.renew?.(kind, why) ?? []));
-  }
-
+  /** These servers, as far as the principal may know of them. */
   #seen({ caller, scope }: AgentCall, names = scope === undefined ? this.#servers.names : [scope]): ServerHandle[] {
-    return names.flatMap((name) => {
-      const server = this.#servers.get(name);
-      return server !== undefined && this.access.sees(caller.principal, name) ? [server] : [];
-    });
+    return this.access.seen(caller.principal, this.#servers, names);
   }
 
   #findTools(call: AgentCall): void {
@@ -455,7 +456,7 @@ export class Pipeline implements Service, UpstreamEvents {
       const view = this.access.view(call.caller, call.scope);
       findTools(call, this.#catalog, view).catch((error: unknown) => this.#refuse(call, error));
     };
-    const readings = this.#renewals(call, ["tools"], "asked");
+    const readings = renewalsOf(this.#seen(call), ["tools"], "asked");
     if (readings.length === 0) find();
     else this.#afterRenewal(call, readings, find);
   }

@@ -3,6 +3,7 @@
 
 import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
+import type { ListKind } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply } from "../protocol/reply.js";
 
@@ -36,13 +37,19 @@ export class FirstLists {
 
   /** The first tries that are worth a wait now, of those servers that are known to have nothing yet. */
   tries(servers: readonly FirstTried[], isEmpty: (name: string) => boolean, nowMs: number): Promise<void>[] {
-    return servers.flatMap(({ name, listed, firstTry }) => {
-      if (listed) this.#until.delete(name);
-      if (listed || !isEmpty(name)) return [];
+    const tries: Promise<void>[] = [];
+    for (const server of servers) {
+      const { name, listed } = server;
+      if (listed) {
+        if (this.#until.size > 0) this.#until.delete(name);
+        continue;
+      }
+      if (!isEmpty(name)) continue;
       const until = this.#until.get(name) ?? nowMs + FIRST_LIST_MS;
       this.#until.set(name, until);
-      return nowMs < until ? [firstTry] : [];
-    });
+      if (nowMs < until) tries.push(server.firstTry);
+    }
+    return tries;
   }
 }
 
@@ -56,6 +63,22 @@ export function afterRenewal(
   withinMs = RENEWAL_MS,
 ): void {
   afterFirstTry(call, [renewed(readings, withinMs)], act);
+}
+
+/** The readings that these servers begin, or have under way, since somebody asks. Nearly always there are none. */
+export function renewalsOf(
+  servers: readonly ServerHandle[],
+  kinds: readonly ListKind[],
+  why: "asked" | "missed",
+): Promise<void>[] {
+  const readings: Promise<void>[] = [];
+  for (const server of servers) {
+    for (const kind of kinds) {
+      const reading = server.renew?.(kind, why);
+      if (reading !== undefined) readings.push(reading);
+    }
+  }
+  return readings;
 }
 
 /** Resolves when the readings have ended, or when that takes too long. */

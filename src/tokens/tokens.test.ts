@@ -39,6 +39,22 @@ function book(fromEnvironment?: string): TokenBook {
 }
 
 describe("tokens", () => {
+  it("that came a moment ago are refused once they are revoked, rotated away or expired", async () => {
+    const tokens = book();
+    const revoked = await tokens.create({ id: "revoked", role: "reader" }, NOW);
+    const rotated = await tokens.create({ id: "rotated", role: "reader" }, NOW);
+    const expired = await tokens.create({ id: "expired", role: "reader", expires: NOW + 1_000 }, NOW);
+    for (let i = 0; i < 3; i++) {
+      for (const token of [revoked, rotated, expired]) expect(tokens.authenticate(token, NOW)).toBeDefined();
+    }
+    await tokens.revoke("revoked");
+    const { oldUntil } = await tokens.rotate("rotated", NOW);
+    expect(tokens.authenticate(revoked, NOW)).toBeUndefined();
+    expect(tokens.authenticate(rotated, oldUntil - 1)).toBeDefined();
+    expect(tokens.authenticate(rotated, oldUntil)).toBeUndefined();
+    expect(tokens.authenticate(expired, NOW + 1_000)).toBeUndefined();
+  });
+
   it("are shown once, stored as hashes, and still known after a restart [agent-8]", async () => {
     const token = await book().create({ id: "ci", role: "reader" }, NOW);
     expect(token).toMatch(/^tw_[A-Za-z0-9_-]{43}$/);

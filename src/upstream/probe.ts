@@ -14,7 +14,7 @@ import { Connection } from "./connection/connection.js";
 import { EVERY_CAPABILITY } from "./era/handshake.js";
 import type { Link, LinkEvents } from "./link/link.js";
 import { cardWithoutSecrets, withoutSecrets } from "./link/safe-fault.js";
-import { listKinds, readList } from "./lists/read.js";
+import { hasList, readList } from "./lists/read.js";
 import { Breaker } from "./supervise/breaker.js";
 
 export interface ProbeResult {
@@ -70,7 +70,7 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
   try {
     intro = await connection.open(deadline);
     readyMs = Math.round(now() - startedMs);
-    if (listKinds(intro.capabilities).includes("tools")) {
+    if (hasList(intro.capabilities, "tools")) {
       const listed = await readList(connection, "tools", deadline);
       tools = listed.flatMap(({ value: { name } }) => (typeof name === "string" && name !== "" ? [name] : []));
       problems = listed.flatMap((tool) => [...problemsOf(tool), ...keyProblems(tool, spec)]);

@@ -19,7 +19,7 @@ import { type EraMemory, ProcessEras } from "./era/verdict.js";
 import type { CallSender } from "./link/own-call.js";
 import { cardWithoutSecrets } from "./link/safe-fault.js";
 import { EVERY_LIST, ServerLists } from "./lists/lists.js";
-import { changedKinds, listKinds } from "./lists/read.js";
+import { changedKinds, hasList, listKinds } from "./lists/read.js";
 import { Renewals } from "./lists/renewals.js";
 import { hashOf, Rereads } from "./lists/rereads.js";
 import { ToolsCheck } from "./lists/tools-check.js";
@@ -176,7 +176,7 @@ export class UpstreamServer implements ServerHandle {
    */
   #readerOf(kind: ListKind): ServerDriver | undefined {
     const { capabilities } = this.#intro ?? {};
-    if (capabilities === undefined || !listKinds(capabilities).includes(kind)) return undefined;
+    if (capabilities === undefined || !hasList(capabilities, kind)) return undefined;
     if (this.#stopped || this.#breaker.circuit !== "closed") return undefined;
     const lister = this.#listerOf(kind);
     return lister.isReady ? lister : undefined;
@@ -459,7 +459,7 @@ export class UpstreamServer implements ServerHandle {
 
   /** The list that agents are shown, once more and at once; once again where its connection was lost by that. */
   async #readShown(): Promise<void> {
-    const has = this.#intro === undefined || listKinds(this.#intro.capabilities).includes("tools");
+    const has = this.#intro === undefined || hasList(this.#intro.capabilities, "tools");
     const lister = this.#listerOf("tools");
     await this.#lists.read(lister, "tools", has, true);
     const isLost = !this.#lists.isRead("tools") && !lister.isReady;

@@ -42,6 +42,11 @@ export function listKinds(capabilities: Record<string, unknown>): ListKind[] {
   return kinds;
 }
 
+/** Whether a server has this list at all. It is asked for each list that an agent reads. */
+export function hasList(capabilities: Record<string, unknown>, kind: ListKind): boolean {
+  return isObject(capabilities[kind === "resourceTemplates" ? "resources" : kind]);
+}
+
 /** Which lists a list_changed notification is about. */
 export function changedKinds(method: string): readonly ListKind[] {
   switch (method) {
