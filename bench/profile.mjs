@@ -1,4 +1,4 @@
-// Where the time of a call goes: the gateway under a small HTTP→HTTP load, its CPU profile summed up by stage.
+// Where the time of a call goes: the gateway under a load of small calls or of lists, its CPU profile summed up by stage.
 // It owns the load and the server of the profile alone; what is compared with what is run.mjs's.
 
 import { execFileSync, spawn } from "node:child_process";
@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { sumUp } from "./profile-groups.mjs";
+import { stdioEntry } from "./servers/index.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const { values } = parseArgs({
@@ -16,6 +17,8 @@ const { values } = parseArgs({
     by: { type: "string", default: "part" },
     calls: { type: "string", default: "20000" },
     "in-flight": { type: "string", default: "32" },
+    server: { type: "string", default: "http" },
+    ask: { type: "string", default: "call" },
     top: { type: "string", default: "40" },
     keep: { type: "string" },
     read: { type: "string" },
@@ -23,11 +26,16 @@ const { values } = parseArgs({
   },
 });
 
+/** As many as the workload `list` has. */
+const LIST_SERVERS = 20;
+
 const HELP = `node bench/profile.mjs [options]
 
   --by part|file|function   what a line of the table is (part)
   --calls N                 measured calls (20000)
   --in-flight N             calls in flight (32)
+  --server http|stdio       how the server is reached (http)
+  --ask call|list           what agents ask for: a small call, or the merged list of ${LIST_SERVERS} servers (call)
   --top N                   lines of the table (40)
   --keep FILE               keeps the profile; Chrome's DevTools open it (.cpuprofile)
   --read FILE               sums up a kept profile, starting nothing
@@ -46,10 +54,12 @@ else print(await profileGateway());
 
 async function profileGateway() {
   const workDir = mkdtempSync(join(tmpdir(), "toolway-profile-"));
-  const upstream = await startUpstream();
+  const upstream = await startServer();
   const file = join(workDir, "call.cpuprofile");
   const config = join(workDir, "config.json");
-  writeFileSync(config, JSON.stringify({ mcpServers: { tiny: { url: upstream.url } } }));
+  const names = Array.from({ length: values.ask === "list" ? LIST_SERVERS : 1 }, (_, i) => `tiny${i}`);
+  const mcpServers = Object.fromEntries(names.map((name) => [name, upstream.entry]));
+  writeFileSync(config, JSON.stringify({ mcpServers }));
   const cli = process.env.TOOLWAY_CLI ?? plainBuild();
   const hook = join(here, "profile-hook.mjs");
   const gateway = spawn(
@@ -99,6 +109,16 @@ function firstLine(child) {
     child.once("exit", (code) => reject(new Error(`The gateway ended with ${code}.`)));
     setTimeout(() => reject(new Error("The gateway did not start.")), READY_MS).unref();
   });
+}
+
+/** What the config says of the server, and its end. */
+async function startServer() {
+  if (values.server === "http") {
+    const { url, close } = await startUpstream();
+    return { entry: { url }, close };
+  }
+  const { name: _, ...entry } = stdioEntry("tiny", { era: "legacy" });
+  return { entry, close: () => {} };
 }
 
 /** A legacy server in a few lines: it answers at once. */
@@ -184,6 +204,11 @@ async function load(post, name, count) {
   let next = 0;
   const lane = async () => {
     for (let id = ++next; id <= count; id = ++next) {
+      if (values.ask === "list") {
+        const { text } = await post({ id, method: "tools/list" });
+        if (!text.includes(name)) throw new Error(`Wrong answer: ${text}`);
+        continue;
+      }
       const { text } = await post({ id, method: "tools/call", params: { name, arguments: { text: `call ${id}` } } });
       const reply = JSON.parse(text);
       if (reply.id !== id || reply.result?.content[0].text !== `call ${id}`) throw new Error(`Wrong answer: ${text}`);
