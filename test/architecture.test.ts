@@ -57,11 +57,12 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/client": "executor/wire runtime sockets",
   credentials: "contracts protocol runtime runtime/network runtime/processes runtime/redact runtime/words",
   "executor/group": "contracts executor/wire runtime runtime/redact sockets",
+  "executor/passed": "contracts executor/group executor/wire",
   "executor/http": "executor/allow executor/wire runtime runtime/redact",
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/edit config/inputs contracts contracts/control control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/mailboxes gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
+    "cache catalog config config/edit config/inputs contracts contracts/control contracts/engine control credentials endpoint endpoint/stdio executor/client executor/group executor/passed executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/mailboxes gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
   "gateway/door": "contracts contracts/control control control/door runtime tokens",
   "gateway/engine": "catalog contracts contracts/engine policy runtime store store/nats store/ownership",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",

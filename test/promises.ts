@@ -469,6 +469,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "executor-elsewhere",
+    text: "An executor that dialled in at one gateway on an engine serves the agents of all: answers come whole and no faster than they are read, or it is told that the outcome is unknown.",
+    status: "made",
+  },
+  {
     id: "engine-outbox",
     text: "Gateways on one engine keep writes together: any of them takes, shows and settles any, and what one had in hand when it died is delivered by another.",
     status: "made",

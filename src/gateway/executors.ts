@@ -1,12 +1,16 @@
 // The gateway's executors: a group for each name of the config, made, changed and closed as the config says. Servers
 // are tied to them by the wire that they ask for here.
 
+import type { Duplex } from "node:stream";
 import type { ExecutorConfig } from "../config/config.js";
 import type { Principal } from "../contracts/caller.js";
+import type { GatewayEngine } from "../contracts/engine/engine.js";
 import type { ExecutorStatus, Visitor } from "../contracts/executors.js";
 import type { ServerStatus } from "../contracts/status.js";
 import type { HttpEndpoint } from "../endpoint/server.js";
 import { ExecutorGroup, type GroupClient, type GroupOptions, type MakeClient } from "../executor/group/group.js";
+import type { PassedClient } from "../executor/passed/passed-client.js";
+import type { ExecutorsHere } from "../executor/passed/serve-passed.js";
 import type { ExecutorLog } from "../executor/wire/types.js";
 import type { Log } from "../observe/log.js";
 import { systemClock } from "../runtime/clock.js";
@@ -14,11 +18,21 @@ import type { Socket } from "../sockets/socket.js";
 import { wiresBy } from "../upstream/http/executor-wire.js";
 import type { OpenWire } from "../upstream/http/wire.js";
 import type { UpstreamServer } from "../upstream/server.js";
+import type { ExecutorPlaces, PlaceState } from "./engine/executor-places.js";
+
+/** Streams of this kind carry a request each, to the gateway at which an executor dialled in. */
+const EXECUTORS = "executors";
 
 /** Makes the clients of executors; loaded with the first one of a config. */
 interface ExecutorClients {
   makeClient(name: string, ...more: Parameters<MakeClient>): GroupClient;
   readonly dial: GroupOptions["dial"];
+}
+
+/** How what other gateways have is used, and ours by them; loaded with the first executor of a config on an engine. */
+interface OtherGateways {
+  readonly places: ExecutorPlaces;
+  readonly PassedClient: typeof PassedClient;
 }
 
 /** The gateway, as executors need it: the servers that are behind them. */
@@ -38,13 +52,20 @@ export class Executors {
   #configs: readonly ExecutorConfig[] = [];
   #loading: Promise<void> | undefined;
   #clients: ExecutorClients | undefined;
+  readonly #engine: GatewayEngine | undefined;
+  #others: OtherGateways | undefined;
   #endpoint: Pick<HttpEndpoint, "admitExecutors"> | undefined;
   readonly #ending = new Set<Promise<void>>();
   /** How servers are reached: through the executor that their entry names, or from here. */
   readonly openWire: OpenWire = wiresBy((name) => this.#groups.get(name)?.group);
 
-  constructor(log: Log, gateway?: GatewayServers, options: Pick<GroupOptions, "isImpatient"> = {}) {
+  constructor(
+    log: Log,
+    gateway?: GatewayServers,
+    options: Pick<GroupOptions, "isImpatient"> & { readonly engine?: GatewayEngine | undefined } = {},
+  ) {
     this.#log = log;
+    this.#engine = options.engine;
     this.#gateway = gateway;
     this.#isImpatient = options.isImpatient;
   }
@@ -70,6 +91,7 @@ export class Executors {
       this.#groups.delete(name);
       this.#end(group);
     }
+    this.#publish();
     if (configs.length > 0) this.#configure(configs);
     this.#admit();
   }
@@ -88,11 +110,45 @@ export class Executors {
   async #load(): Promise<void> {
     try {
       this.#clients = await loadClients(this.#log);
+      if (this.#engine !== undefined) await this.#meetOthers(this.#engine);
     } catch (error) {
       // Perhaps it was installed anew meanwhile. The rest of the gateway goes on, and the next edit tries again.
       this.#loading = undefined;
       this.#log.error("executors cannot be used: their part of Toolway was not loaded", { why: String(error) });
     }
+  }
+
+  async #meetOthers(engine: GatewayEngine): Promise<void> {
+    const [{ placesOf }, { PassedClient: client }, { servePassed }] = await Promise.all([
+      import("./engine/executor-places.js"),
+      import("../executor/passed/passed-client.js"),
+      import("../executor/passed/serve-passed.js"),
+    ]);
+    if (this.#others !== undefined) return;
+    this.#others = { places: placesOf(engine, systemClock.now, () => this.#lookElsewhere()), PassedClient: client };
+    const here: ExecutorsHere = (name) => {
+      const group = this.#groups.get(name)?.group;
+      return group && ((request, handler) => group.startHere(request, handler));
+    };
+    engine.peers.accept(EXECUTORS, (stream: Duplex) => servePassed(stream, here));
+    this.#publish();
+    this.#lookElsewhere();
+  }
+
+  /** What other gateways have is another now. */
+  #lookElsewhere(): void {
+    for (const [name, { group }] of this.#groups) group.setElsewhere(this.#others?.places.at(name) ?? new Map());
+  }
+
+  /** What dialled in here is told to the others. */
+  #publish(): void {
+    if (this.#others === undefined) return;
+    const executors: Record<string, PlaceState> = {};
+    for (const [name, { group }] of this.#groups) {
+      const state = group.here;
+      if (state !== undefined) executors[name] = state;
+    }
+    this.#others.places.publish(executors);
   }
 
   /** An executor dialled in under this name. */
@@ -145,13 +201,22 @@ export class Executors {
       wall: systemClock.wall,
       onState: () => this.#changed(name),
       isImpatient: this.#isImpatient,
+      makePassed: this.#engine && ((gateway, onState) => this.#passedTo(name, gateway, onState)),
     });
     this.#groups.set(name, { group, wasReady: false });
+    if (this.#others !== undefined) group.setElsewhere(this.#others.places.at(name));
+  }
+
+  #passedTo(name: string, gateway: string, onState: () => void): PassedClient {
+    const [engine, others] = [this.#engine, this.#others];
+    if (engine === undefined || others === undefined) throw new Error("Another gateway was known before it was met.");
+    return new others.PassedClient({ name, onState, connect: () => engine.peers.connect(gateway, EXECUTORS) });
   }
 
   #changed(name: string): void {
     const entry = this.#groups.get(name);
     if (entry === undefined) return;
+    this.#publish();
     const { ready } = entry.group.status();
     if (ready === entry.wasReady) return;
     entry.wasReady = ready;

@@ -210,12 +210,13 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     onProblem: (text) => log.warn(text),
   });
   const stderr = keepStderr(state.dir, log, systemClock.wall);
-  const executors = new Executors(log, {
+  const around = {
     get servers() {
       return servers;
     },
-    reloadServer: (name) => owner.reloadServer(name),
-  });
+    reloadServer: (name: string) => owner.reloadServer(name),
+  };
+  const executors = new Executors(log, around, { engine: state.engine });
   const { openWire } = executors;
   const credentials = new Credentials({
     env,

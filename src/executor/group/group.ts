@@ -1,4 +1,4 @@
-// The executors of one name, dialled or dialled in: each request goes to the one that is ready and has the least to do,
+// The executors of one name, dialled, dialled in, or dialled in at another gateway: each request goes to the one that is ready and has the least to do,
 // and to another where one is lost before it got it. How one is talked to is client.ts's.
 
 import type { Principal } from "../../contracts/caller.js";
@@ -49,12 +49,21 @@ export interface GroupOptions {
   readonly wall: () => number;
   /** One came, went, was lost or is back. */
   readonly onState?: () => void;
+  /** Makes the client of what another gateway has of this name. Undefined where this gateway is alone. */
+  readonly makePassed?: ((gateway: string, onState: () => void) => PassedMember) | undefined;
   /** Who waits is told as soon as all that are dialled have failed once: for somebody who wants to know, not to get by. */
   readonly isImpatient?: boolean | undefined;
 }
 
+/** Executors at another gateway: it says how they are. */
+export interface PassedMember extends GroupClient {
+  become(state: MemberState): void;
+}
+
 interface Member {
   readonly client: GroupClient;
+  /** The gateway that has it; undefined where we have. */
+  readonly gateway?: string;
   where: string;
   /** URL and token of one that we dial. */
   readonly key: string | undefined;
@@ -86,6 +95,10 @@ export class ExecutorGroup {
   readonly #parked = new Set<Relay>();
   #parkedBytes = 0;
   readonly #owner: RelayOwner<Member>;
+  /** Of what other gateways pass here: it goes no further. */
+  readonly #ownerHere: RelayOwner<Member>;
+  /** By the gateways that have them. */
+  readonly #elsewhere = new Map<string, PassedMember>();
   #closed: boolean = false;
   /** Set while the next one may be on its way, after one that was told to stop has gone. */
   #successor: NodeJS.Timeout | undefined;
@@ -100,6 +113,7 @@ export class ExecutorGroup {
       relieved: (member) => this.#relieved(member),
       none: () => this.#none(),
     };
+    this.#ownerHere = { ...this.#owner, choose: () => this.#chooseHere() };
   }
 
   /** Which executors are dialled from now on. Those that stay are not touched, and those that dialled in either. */
@@ -148,6 +162,37 @@ export class ExecutorGroup {
     const relay = new Relay(request, handler, this.#owner);
     relay.begin();
     return relay;
+  }
+
+  /** As `start`, by an executor that this gateway has itself. */
+  startHere(request: ExecutorRequest, handler: AnswerHandler): RequestHandle {
+    const relay = new Relay(request, handler, this.#ownerHere);
+    relay.begin();
+    return relay;
+  }
+
+  /** What other gateways have of this name now. What is under way at one that has none any more ends as that one says. */
+  setElsewhere(places: ReadonlyMap<string, "ready" | "lost">): void {
+    const { makePassed } = this.#options;
+    if (this.#closed || makePassed === undefined) return;
+    for (const [gateway, client] of [...this.#elsewhere]) {
+      if (places.has(gateway)) continue;
+      this.#elsewhere.delete(gateway);
+      this.#members = this.#members.filter((one) => one.client !== client);
+    }
+    for (const [gateway, state] of places) {
+      const client = this.#elsewhere.get(gateway) ?? this.#joinElsewhere(gateway, makePassed);
+      client.become(state);
+    }
+    this.#told();
+    this.#options.onState?.();
+  }
+
+  /** How those are that dialled in here; undefined where there is none. Those that we dial, others dial themselves. */
+  get here(): "ready" | "lost" | undefined {
+    const states = this.#members.filter(isVisitor).map(({ client }) => client.state);
+    if (states.includes("ready")) return "ready";
+    return states.some((state) => AWAY.has(state)) ? "lost" : undefined;
   }
 
   /** Resolves when a request can be made; rejects with why none can when `signal` says that nobody waits any longer. */
@@ -224,10 +269,29 @@ export class ExecutorGroup {
     return member;
   }
 
+  #joinElsewhere(gateway: string, makePassed: NonNullable<GroupOptions["makePassed"]>): PassedMember {
+    const client = makePassed(gateway, () => this.#changed(member));
+    const member: Member = {
+      client,
+      gateway,
+      where: `gateway ${gateway}`,
+      key: undefined,
+      principal: undefined,
+      machine: undefined,
+      isAnew: false,
+      state: client.state,
+      sinceMs: this.#options.wall(),
+      retiring: undefined,
+    };
+    this.#members.push(member);
+    this.#elsewhere.set(gateway, client);
+    return client;
+  }
+
   #changed(member: Member): void {
     const { state, lastError } = member.client;
     // One that came and is lost for good does not come back as this one; those that we dial are sought for ever.
-    if (member.key === undefined && state === "connecting" && lastError !== undefined) {
+    if (isVisitor(member) && state === "connecting" && lastError !== undefined) {
       this.#remove(member);
       return;
     }
@@ -237,14 +301,19 @@ export class ExecutorGroup {
     if (state === member.state) return;
     member.state = state;
     member.sinceMs = this.#options.wall();
+    this.#told();
+    if (state === "ready" && member.isAnew) this.#succeed(member);
+    this.#options.onState?.();
+  }
+
+  /** Who waits for one hears of it. */
+  #told(): void {
     if (this.#isReady) {
       clearTimeout(this.#successor);
       this.#successor = undefined;
       for (const waiter of [...this.#waiters]) waiter.resolve();
     }
     this.#letGo();
-    if (state === "ready" && member.isAnew) this.#succeed(member);
-    this.#options.onState?.();
   }
 
   /** It took the place of one that died on its machine: nobody there knows what that one had under way. */
@@ -255,9 +324,19 @@ export class ExecutorGroup {
     }
   }
 
-  /** The ready one with the fewest requests. */
+  /** One that is here saves the way over another gateway. */
   #choose(): Member | undefined {
-    const members = this.#members;
+    if (this.#elsewhere.size === 0) return this.#leastBusy(this.#members);
+    return this.#chooseHere() ?? this.#leastBusy(this.#members);
+  }
+
+  #chooseHere(): Member | undefined {
+    if (this.#elsewhere.size === 0) return this.#leastBusy(this.#members);
+    return this.#leastBusy(this.#members.filter(({ gateway }) => gateway === undefined));
+  }
+
+  /** The ready one with the fewest requests. */
+  #leastBusy(members: readonly Member[]): Member | undefined {
     const from = this.#turn++;
     let best: Member | undefined;
     for (let i = 0; i < members.length; i++) {
@@ -345,6 +424,11 @@ export class ExecutorGroup {
 
 function isUsable({ client, retiring }: Member): boolean {
   return client.state === "ready" && retiring === undefined;
+}
+
+/** It dialled in here. */
+function isVisitor({ key, gateway }: Member): boolean {
+  return key === undefined && gateway === undefined;
 }
 
 function textOf(error: Error | string | undefined): string | undefined {

@@ -1,42 +1,10 @@
 import { createServer } from "node:http";
 import type { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { PeerNetwork as Network } from "../../../test/fixtures/store/peer-network.js";
 import { randomOf } from "../../../test/fixtures/store/virtual-stream.js";
 import { until } from "../../../test/fixtures/wait.js";
-import { PeerStreams, type StreamHead } from "./peer-streams.js";
-
-/** Two gateways, and what is on its way between them: in order, and lost where the test says so. */
-class Network {
-  readonly ends = new Map<string, PeerStreams>();
-  lose: (head: StreamHead) => boolean = () => false;
-  #next = 0;
-
-  constructor(names: readonly string[]) {
-    for (const name of names) {
-      this.ends.set(
-        name,
-        new PeerStreams({
-          send: (peer, head, body) => {
-            const isLost = this.lose(head);
-            queueMicrotask(() => !isLost && this.ends.get(peer)?.onMessage(name, head, Buffer.from(body)));
-            return true;
-          },
-          ask: async (peer, head, body) => {
-            await Promise.resolve();
-            const end = this.ends.get(peer);
-            if (end === undefined) throw new Error("away");
-            return end.onMessage(name, head, Buffer.from(body)) ?? new Uint8Array(0);
-          },
-          newId: () => `s${this.#next++}`,
-        }),
-      );
-    }
-  }
-
-  of(name: string): PeerStreams {
-    return this.ends.get(name) as PeerStreams;
-  }
-}
+import type { StreamHead } from "./peer-streams.js";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
