@@ -174,6 +174,19 @@ export function goalsOf({ rows, measures }) {
       1.03,
       row({ workload: "outbox", variant: "a tool without outbox, beside one that has it", target: GATEWAY })?.ratio,
     ),
+    ...[
+      ["one gateway", 1.05, "a gateway on an engine: CPU of a small call against the local store"],
+      ["three gateways", 1.15, "three gateways on an engine: CPU of a small call against one"],
+      ["kept, one gateway", 1.5, "a kept write on an engine: CPU against the call without and bare publishes together"],
+    ].map(([variant, limit, name]) =>
+      goal(name, limit, row({ workload: "machines", variant, target: GATEWAY })?.ratio),
+    ),
+    goal(
+      "a kept write on an engine: operations at the engine",
+      4,
+      row({ workload: "machines", variant: "kept, one gateway", target: GATEWAY })?.operations,
+      "",
+    ),
   ];
 }
 

@@ -26,7 +26,12 @@ process.on("exit", killAll);
  * @param {{ env?: Record<string, string> }} [options]
  */
 export function startNode(args, { env = {} } = {}) {
-  const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, ...env } });
+  return startProcess(process.execPath, args, { env });
+}
+
+/** Any other program. */
+export function startProcess(command, args, { env = {} } = {}) {
+  const child = spawn(command, args, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, ...env } });
   running.add(child);
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {

@@ -15,14 +15,17 @@ const READY_MS = 120_000;
 const POLL_MS = 200;
 
 /** Starts the program; it may not yet listen. `port` 0 is any free one; `settings` are keys of the config. */
-export async function startProgram({ servers, settings = {}, workDir, cli = CLI }, port) {
+export async function startProgram({ servers, settings = {}, workDir, cli = CLI, env = {} }, port) {
   if (!existsSync(cli)) throw new Error("There is no built program: run `npm run build` first.");
   const entries = servers.map(({ name, ...entry }) => [name, entry]);
   const config = join(workDir, "toolway.json");
   await writeFile(config, JSON.stringify({ ...settings, mcpServers: Object.fromEntries(entries) }));
   const token = `bench-${randomBytes(24).toString("hex")}`;
   const args = [cli, "serve", config, "--state", join(workDir, "state"), "--listen", `127.0.0.1:${port}`, "--json"];
-  return { started: startNode(args, { env: { TOOLWAY_TOKEN: token } }), headers: { Authorization: `Bearer ${token}` } };
+  return {
+    started: startNode(args, { env: { ...env, TOOLWAY_TOKEN: token } }),
+    headers: { Authorization: `Bearer ${token}` },
+  };
 }
 
 export const toolName = (server, tool) => `${server}__${tool}`;

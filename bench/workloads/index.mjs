@@ -4,6 +4,7 @@ import { bigHttp, bigStdio, smallHttp, smallStdio } from "./calls.mjs";
 import { equipped } from "./equipped.mjs";
 import { executor } from "./executor.mjs";
 import { list } from "./list.mjs";
+import { machines } from "./machines.mjs";
 import { mailbox } from "./mailbox.mjs";
 import { memory } from "./memory.mjs";
 import { observe } from "./observe.mjs";
@@ -43,4 +44,5 @@ export const workloads = [
   executor,
   mailbox,
   outbox,
+  machines,
 ];

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { natsPrograms } from "../fixtures/nats.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** `TOOLWAY_CLI`: another build than the one in dist/. The bench knows it too. */
@@ -174,8 +175,19 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
       .map((line) => line.split(" ")[0]);
     const calls = ["small", "big", "results"].flatMap((name) => [`${name}-http`, `${name}-stdio`]);
     const tried = [...calls, "list", "start", "memory", "scale-servers", "scale-tools", "scale-sessions"];
-    expect(all).toEqual([...tried, "ten", "equipped", "observe", "executor", "mailbox", "outbox"]);
+    expect(all).toEqual([...tried, "ten", "equipped", "observe", "executor", "mailbox", "outbox", "machines"]);
   });
+
+  test.skipIf(natsPrograms.length === 0)(
+    "measures one, two and three gateways on an engine, and verifies each answer",
+    { timeout: RUN_MS },
+    async () => {
+      const { rows, goals } = await measured("machines", ["machines", "--calls", "96"]);
+      expect(rows.map(({ target }) => target)).toEqual([...Array(5).fill("toolway"), "publishes"]);
+      expectVerified(rows);
+      expect(goals.filter(({ value }) => value !== undefined).map(({ limit }) => limit)).toEqual([1.05, 1.15, 1.5, 4]);
+    },
+  );
 
   test("measures bodies and small requests through an executor, a bare tunnel and directly, and verifies every byte count", {
     timeout: RUN_MS,

@@ -1,0 +1,192 @@
+// `npm run capacity`: what a number of agents and mailboxes needs, from the measured costs of a call, a session, a queued write and a
+// message, with the arithmetic and every bound of ours that it meets. Measures nothing: it reads what the bench printed.
+//
+//   npm run bench machines memory mailbox -- --no-peers      writes bench/out/latest.json
+//   npm run capacity -- --agents 1000000
+
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+const LATEST = fileURLToPath(new URL("../bench/out/latest.json", import.meta.url));
+const OPTIONS = {
+  /** Results of the bench; those of several runs are taken together. */
+  from: { type: "string", multiple: true, default: [LATEST] },
+  agents: { type: "string", default: "1000000" },
+  mailboxes: { type: "string", default: "1000000" },
+  /** Of an agent, in an hour. */
+  calls: { type: "string", default: "12" },
+  /** Part of the calls that are kept in an outbox, in hundredths. */
+  kept: { type: "string", default: "5" },
+  /** Part of the agents that have a connection open at a time, in hundredths. */
+  open: { type: "string", default: "10" },
+  /** To a mailbox, in an hour; and the part of the mailboxes whose machine is connected, in hundredths. */
+  messages: { type: "string", default: "1" },
+  connected: { type: "string", default: "1" },
+  help: { type: "boolean", default: false },
+};
+/** A core that is busier has queues; what is left is for bursts and for the loss of a gateway. */
+const BUSY = 0.5;
+
+/** Bounds of ours, with where they stand and what makes them larger. */
+const BOUNDS = {
+  tokens: { most: 10_000, where: "src/tokens/tokens.ts", option: undefined },
+  sessions: { most: 10_000, where: '"sessions.max"', option: "sessions.max" },
+  connections: { most: 12_000, where: '"limits.connections"', option: "limits.connections" },
+  mailboxes: { most: 10_000, where: "src/mailbox/broker/limits.ts", option: undefined },
+  peers: { most: 16_000, where: "src/endpoint/http/mailbox-door.ts", option: undefined },
+  partitions: { most: 64, where: "src/store/ownership/partitions.ts", option: undefined },
+};
+/** An idle peer of a broker has at most so much: test/faults/mailbox-crowd.test.ts asserts it. */
+const PEER_KB = 30;
+
+const { values } = parseArgs({ options: OPTIONS });
+if (values.help) {
+  process.stdout.write(
+    `npm run capacity -- [--from FILE]… ${Object.keys(OPTIONS)
+      .filter((name) => name !== "from" && name !== "help")
+      .map((name) => `[--${name} N]`)
+      .join(
+        " ",
+      )}\n\nReads what \`npm run bench machines memory mailbox\` wrote. --kept, --open and --connected are hundredths.\n`,
+  );
+} else {
+  try {
+    print(values);
+  } catch (error) {
+    const isMissing = error.code === "ENOENT";
+    const why = isMissing
+      ? `There is no ${values.from.join(" or ")}: run npm run bench machines memory mailbox first.`
+      : error.message;
+    process.stderr.write(`capacity: ${why}\n`);
+    process.exitCode = 2;
+  }
+}
+
+function print(given) {
+  const input = Object.fromEntries(
+    ["agents", "mailboxes", "calls", "kept", "open", "messages", "connected"].map((key) => [
+      key,
+      number(key, given[key]),
+    ]),
+  );
+  const costs = costsOf(given.from.map((file) => JSON.parse(readFileSync(file, "utf8"))));
+  const out = [];
+  const say = (text = "") => out.push(text);
+  const n = (value, digits = 0) =>
+    value.toLocaleString("en-US", { maximumFractionDigits: digits, minimumFractionDigits: digits });
+
+  say("Measured (npm run bench machines memory mailbox):");
+  say(`  a call                 ${n(costs.callUs)} µs of CPU at a gateway on an engine`);
+  say(
+    `  a queued write         ${n(costs.writeUs)} µs of CPU, ${n(costs.operations, 2)} messages at the engine with ${costs.writers} writers at once`,
+  );
+  say(`  a session              ${n(costs.sessionKb, 1)} kB of RSS; with an open stream ${n(costs.streamKb, 1)} kB`);
+  say(`  a gateway that idles   ${n(costs.idleMb)} MB of RSS`);
+  say(
+    `  a message to a mailbox ${n(costs.messageUs)} µs of CPU at its broker, delivered; a peer that idles at most ${PEER_KB} kB`,
+  );
+  say();
+
+  const callsPerSec = (input.agents * input.calls) / 3_600;
+  const writesPerSec = (callsPerSec * input.kept) / 100;
+  const plainCores = ((callsPerSec - writesPerSec) * costs.callUs) / 1e6;
+  const writeCores = (writesPerSec * costs.writeUs) / 1e6;
+  const cores = (plainCores + writeCores) / BUSY;
+  const streams = (input.agents * input.open) / 100;
+  const streamGb = (streams * costs.streamKb) / 1e6;
+  const byConnections = Math.ceil(streams / BOUNDS.connections.most);
+  const gateways = Math.max(3, Math.ceil(cores), byConnections);
+  say(
+    `${n(input.agents)} agents, ${input.calls} calls an hour each, ${input.kept} % of them kept, ${input.open} % connected:`,
+  );
+  say(
+    `  calls        ${n(input.agents)} × ${input.calls} / 3,600 = ${n(callsPerSec)} a second, ${n(writesPerSec)} of them kept`,
+  );
+  say(
+    `  CPU          (${n(callsPerSec - writesPerSec)} × ${n(costs.callUs)} µs + ${n(writesPerSec)} × ${n(costs.writeUs)} µs) / ${BUSY} = ${n(cores, 1)} cores at gateways`,
+  );
+  say(
+    `  memory       ${n(streams)} open streams × ${n(costs.streamKb, 1)} kB = ${n(streamGb, 1)} GB, and ${n(costs.idleMb)} MB a gateway`,
+  );
+  say(
+    `  connections  ${n(streams)} / ${n(BOUNDS.connections.most)} = ${byConnections} gateways at the default of "limits.connections"`,
+  );
+  say(
+    `  gateways     the most of 3, ${Math.ceil(cores)} (a core each) and ${byConnections} (connections): ${gateways}`,
+  );
+  say(
+    `  engine       ${n(writesPerSec)} × ${n(Math.max(costs.operations, 2), 2)} = at most ${n(writesPerSec * Math.max(costs.operations, 2))} messages a second`,
+  );
+  say();
+
+  const messagesPerSec = (input.mailboxes * input.messages) / 3_600;
+  const peers = (input.mailboxes * input.connected) / 100;
+  const brokers = Math.ceil(Math.max(input.mailboxes / BOUNDS.mailboxes.most, peers / BOUNDS.peers.most));
+  say(`${n(input.mailboxes)} mailboxes, ${input.messages} message an hour each, ${input.connected} % connected:`);
+  say(
+    `  messages     ${n(input.mailboxes)} × ${input.messages} / 3,600 = ${n(messagesPerSec)} a second × ${n(costs.messageUs)} µs / ${BUSY} = ${n((messagesPerSec * costs.messageUs) / 1e6 / BUSY, 2)} cores`,
+  );
+  say(`  memory       ${n(peers)} peers × ${PEER_KB} kB = ${n((peers * PEER_KB) / 1e6, 2)} GB at most`);
+  say(`  brokers      ${n(input.mailboxes)} / ${n(BOUNDS.mailboxes.most)} mailboxes each = ${brokers}`);
+  say();
+
+  say("Bounds of ours that it meets, the first to break first:");
+  const met = [
+    ["tokens", input.agents, "a token each; all gateways on one engine have them together"],
+    ["mailboxes", input.mailboxes, "of one broker"],
+    ["connections", streams, "of one gateway"],
+    ["sessions", streams, "of one gateway, legacy agents"],
+    ["peers", peers, "of one broker"],
+    ["partitions", gateways, "more gateways than that have no writes in hand"],
+  ];
+  const ordered = met
+    .map(([name, needed, what]) => [name, needed, what, needed / BOUNDS[name].most])
+    .sort((a, b) => b[3] - a[3]);
+  for (const [name, needed, what, times] of ordered) {
+    const { most, where, option } = BOUNDS[name];
+    const how =
+      times <= 1
+        ? "within it"
+        : option === undefined
+          ? `${n(times, 1)} times over, and no option`
+          : `${n(times, 1)} times over: ${Math.ceil(times)} of them, or a larger "${option}"`;
+    say(`  ${name.padEnd(12)} ${n(needed).padStart(11)} of ${n(most).padStart(6)} (${where}), ${what}: ${how}`);
+  }
+  process.stdout.write(`${out.join("\n")}\n`);
+}
+
+function costsOf(runs) {
+  const rows = runs.flatMap((run) => run.rows);
+  const measures = runs.flatMap((run) => run.measures);
+  const row = (workload, variant) => {
+    const found = rows.find((one) => one.workload === workload && one.variant === variant && one.target === "toolway");
+    if (found === undefined)
+      throw new Error(
+        `There is no "${variant}" of the workload ${workload}: run npm run bench machines memory mailbox.`,
+      );
+    return found;
+  };
+  const measure = (name) => {
+    const found = measures.find((one) => one.measure === name && one.target === "toolway");
+    if (found === undefined) throw new Error(`There is no ${name}: run npm run bench machines memory mailbox.`);
+    return found.value;
+  };
+  const kept = row("machines", "kept, one gateway");
+  return {
+    callUs: row("machines", "one gateway").cpuUs,
+    writeUs: kept.cpuUs,
+    operations: kept.operations,
+    writers: kept.inFlight,
+    sessionKb: measure("rssPerSession"),
+    streamKb: measure("rssPerStream"),
+    idleMb: measure("rssIdle"),
+    messageUs: row("mailbox", "delivered, handed out, acknowledged").cpuUs,
+  };
+}
+
+function number(name, text) {
+  const value = Number(text);
+  if (!Number.isFinite(value) || value < 0) throw new Error(`--${name} takes a number; this is "${text}".`);
+  return value;
+}
