@@ -424,6 +424,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "engine-drain",
+    text: "A gateway that is drained hands over what it has in hand first, its calls end, and writes at the others go on.",
+    status: "made",
+  },
+  {
     id: "engine-versions",
     text: "A record of a newer version is left alone by an older gateway: not read, not written over, and shown as held.",
     status: "made",

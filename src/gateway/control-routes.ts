@@ -62,7 +62,12 @@ export async function openControl(
   const control = await serveControl({
     path: claimSocketPath(stateDir, env),
     routes: lookout.audited(
-      { ...routes, ...door.routes, "POST /down": ({ body }) => down(gateway, fields(body), stop) },
+      {
+        ...routes,
+        ...door.routes,
+        ...(await drainRoutes(gateway, stop)),
+        "POST /down": ({ body }) => down(gateway, fields(body), stop),
+      },
       "socket",
     ),
     upgrades: {
@@ -188,11 +193,44 @@ function routesOf(gateway: Gateway): ControlRoutes {
 /** Answers how long it may take; that it is over is seen by the state directory, which nobody holds then. */
 function down(gateway: Gateway, { drainMs }: JsonObject, stop: StopGateway | undefined): JsonObject {
   if (stop === undefined) throw new ControlError("denied", "The program that embeds this gateway ends it itself.");
-  if (drainMs !== undefined && !(typeof drainMs === "number" && drainMs >= 0)) {
-    throw new ControlError("invalid", '"drainMs" is a number of milliseconds.');
-  }
-  stop({ drainMs });
+  stop({ drainMs: drainMsOf(drainMs) });
   return { pid: process.pid, drainMs: drainMs ?? gateway.config.drainMs };
+}
+
+/** Where several gateways are on one engine: which they are, and one taken out of use. */
+async function drainRoutes(gateway: Gateway, stop: StopGateway | undefined): Promise<ControlRoutes> {
+  const { engine } = gateway.state;
+  const alone = (): never => {
+    throw new ControlError("denied", "This gateway is alone, without an engine: `toolway down` stops it.");
+  };
+  if (engine === undefined) return { "GET /gateways": alone, "POST /drain": alone };
+  // Loaded by those alone who share one.
+  const { Drain, DrainError } = await import("./engine/drain.js");
+  const drain = new Drain(engine, {
+    begin(drainMs) {
+      if (stop === undefined) throw new DrainError("denied", "The program that embeds this gateway ends it itself.");
+      gateway.readiness.leave();
+      void engine.partitions.release().finally(() => stop({ drainMs }));
+    },
+  });
+  return {
+    "GET /gateways": () => ({ gateways: drain.gateways() }),
+    "POST /drain": async ({ body }) => {
+      const { gateway: name, drainMs } = fields(body);
+      if (typeof name !== "string" || name === "") throw new ControlError("invalid", '"gateway" is a name.');
+      try {
+        return { gateway: await drain.drain(name, drainMsOf(drainMs)), drainMs: drainMs ?? gateway.config.drainMs };
+      } catch (error) {
+        if (error instanceof DrainError) throw new ControlError(error.code, error.message);
+        throw new ControlError("failed", `The gateway could not be asked: ${(error as Error).message}`);
+      }
+    },
+  };
+}
+
+function drainMsOf(drainMs: unknown): number | undefined {
+  if (drainMs === undefined || (typeof drainMs === "number" && drainMs >= 0)) return drainMs;
+  throw new ControlError("invalid", '"drainMs" is a number of milliseconds.');
 }
 
 /** An agent whose token has ended meanwhile finds the socket closed. */

@@ -103,7 +103,7 @@ export class Gateway {
   #tokenTimer: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
   #swept: Promise<unknown> | undefined;
-  readonly #readiness = new Readiness();
+  readonly readiness = new Readiness();
   readonly patterns: UnusedPatterns;
   readonly pipeline: Pipeline;
   /** Calls of the program and the operator. */
@@ -200,7 +200,7 @@ export class Gateway {
       noAuth: this.#noAuth,
       stages: this.#stages,
       log: this.log,
-      ready: () => this.#readiness.isReady(systemClock.now()) && isThereForAgents(this.#state.engine),
+      ready: () => this.readiness.isReady(systemClock.now()) && isThereForAgents(this.#state.engine),
     });
     if (this.#closing !== undefined) await endpoint.http.close({ drainMs: 0 });
     this.#refuseIfClosing();
@@ -445,7 +445,7 @@ export class Gateway {
       menu: this.config.menu,
       sessions: this.pipeline.sessions.count("legacy") - this.calls.sessions,
       presences: this.pipeline.sessions.count("modern"),
-      draining: this.#closing !== undefined,
+      draining: this.#closing !== undefined || this.readiness.isLeaving,
       memory: { heldBytes: held.used, limitBytes: held.limit },
       servers: this.servers
         .status((server) => catalog.counts(server))
@@ -577,8 +577,8 @@ export class Gateway {
   /** Lazy servers do not count, nor those whose lists are known from before: agents find what they have. */
   #awaitServers(): void {
     const untried = this.#unknownServers();
-    this.#readiness.begin(untried, systemClock.now());
-    for (const name of untried) void this.servers.get(name)?.firstTry.then(() => this.#readiness.tried(name));
+    this.readiness.begin(untried, systemClock.now());
+    for (const name of untried) void this.servers.get(name)?.firstTry.then(() => this.readiness.tried(name));
   }
 
   #unknownServers(): string[] {

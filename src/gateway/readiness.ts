@@ -17,6 +17,7 @@ export class Readiness {
   #dueMs: number | undefined;
   readonly #untried = new Set<string>();
   #ready = false;
+  #isLeaving = false;
 
   /** The servers are being started; `untried` are those that are waited for. */
   begin(untried: Iterable<string>, nowMs: number): void {
@@ -29,8 +30,18 @@ export class Readiness {
     this.#untried.delete(server);
   }
 
-  /** Once true it stays true: what happens to servers later is no reason to send agents elsewhere. */
+  /** Of several gateways: agents are to go to the others from now on, while this one goes on answering. */
+  leave(): void {
+    this.#isLeaving = true;
+  }
+
+  get isLeaving(): boolean {
+    return this.#isLeaving;
+  }
+
+  /** Once true it stays true until the gateway leaves: what happens to servers later is no reason to send agents elsewhere. */
   isReady(nowMs: number): boolean {
+    if (this.#isLeaving) return false;
     if (this.#dueMs === undefined) return false;
     this.#ready ||= this.#untried.size === 0 || nowMs >= this.#dueMs;
     return this.#ready;

@@ -13,6 +13,7 @@ import { contextSet, contextShow, contextUnset } from "./context.js";
 import { dashboard } from "./dashboard.js";
 import { doctor } from "./doctor.js";
 import { down } from "./down.js";
+import { drain } from "./drain.js";
 import { engineKey } from "./engine.js";
 import { list, remove } from "./entries.js";
 import { executor } from "./executor.js";
@@ -82,6 +83,7 @@ export const commands: readonly Command[] = [
   status,
   ps,
   down,
+  drain,
   logs,
   calls,
   record,

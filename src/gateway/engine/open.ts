@@ -22,6 +22,8 @@ import { retryWhenStale } from "./staleness.js";
 
 /** Tells gateways apart, and each start of one: a name that is drawn twice would be two owners of one lease. */
 const SELF_BYTES = 9;
+/** A name is also a word of a command line, and no option there. */
+const newSelf = () => randomBytes(SELF_BYTES).toString("base64url").replace(/^-/, "x");
 
 /** To hand everything over, or for writes to end: a gateway that stops must not wait for an engine that does not answer. */
 const RELEASE_MS = 20_000;
@@ -43,7 +45,7 @@ export async function openGatewayEngine(
 ): Promise<{ engine: GatewayEngine; key: Uint8Array }> {
   const keys = engineKeys(settings.key, env);
   const warn = (text: string) => log.warn(text);
-  const self = randomBytes(SELF_BYTES).toString("base64url");
+  const self = newSelf();
   const connection = await openEngine(settings, { env, name: `toolway ${self}` });
   try {
     const { prefix, replicas } = settings;

@@ -1,0 +1,102 @@
+// `toolway drain`: takes one of several gateways on an engine out of use, from any of them, and waits until it is gone.
+
+import { isObject } from "../../protocol/jsonrpc.js";
+import { type GatewayClient, runningGateway } from "../gateway/port.js";
+import { gatewayFor } from "../gateway/which.js";
+import { noteIfSlow, POLL_MS } from "../gateway/with-gateway.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { drainMsOf, drainOption } from "../line/drain.js";
+import { Exit, type ExitCode, UserError } from "../line/errors.js";
+import { type Io, print, printJson } from "../line/io.js";
+import { heading, styleOf, table } from "../text/print.js";
+
+/** To hand over 64 partitions, and for a machine that is busy. */
+const END_MS = 30_000;
+
+interface Listed {
+  readonly gateway: string;
+  readonly isLeaving: boolean;
+  readonly partitions: number;
+  readonly isThis: boolean;
+}
+
+export const drain = defineCommand({
+  metadata: {
+    name: "drain",
+    summary: "Takes one of several gateways on an engine out of use.",
+    description:
+      "Takes a gateway out of use, asked of any gateway on the same engine: `/readyz` says so from then on, what it has in hand is handed " +
+      "over to the others while it goes on answering, then it stops as by SIGTERM: calls in flight may end, executors that dialled in come back " +
+      "elsewhere. Waits until the others have all of it. Without a name it lists the gateways. docs/scale.md.",
+  },
+  args: {
+    gateway: {
+      description:
+        "Its name, or how it begins: as this lists it, or `toolway status` at it. `this` is the one that is asked.",
+    },
+  },
+  options: {
+    ...gatewayOptions,
+    ...drainOption("How long its calls in flight have to end. Default: as it was started."),
+    ...jsonOption,
+  },
+  examples: [
+    { line: "toolway drain", note: "which gateways are on the engine" },
+    { line: "toolway drain this", note: "the one of ./toolway.json, before its upgrade" },
+    { line: "toolway drain Xk3Q --drain 10", note: "another, whose calls have ten seconds" },
+  ],
+  async handler(input, io) {
+    const drainMs = drainMsOf(input.drain);
+    const source = await gatewayFor(input, io);
+    const client = await (await runningGateway()).find(source);
+    if (client === undefined)
+      throw new UserError("No gateway runs here to ask.", { hint: "`toolway ps` lists those that run." });
+    const { gateway: name } = input;
+    if (name === undefined) return list(io, await gatewaysAt(client, io), input.json === true);
+    const body = { gateway: name, ...(drainMs === undefined ? {} : { drainMs }) };
+    const answer = (await client.post("/drain", body, io.signal)) as { gateway: string; drainMs: number };
+    const gone = untilGone(client, answer.gateway, END_MS, io);
+    if (!(await noteIfSlow(io, "Waiting until the others have what it had in hand …", gone))) {
+      throw new UserError(`Gateway ${answer.gateway} was told to hand over, and is still there.`, {
+        hint: "`toolway drain` shows what it has left.",
+      });
+    }
+    if (input.json) printJson(io, { drained: answer.gateway });
+    else print(io, `Gateway ${answer.gateway} has handed over, and ends within ${Math.ceil(answer.drainMs / 1000)} s.`);
+    return Exit.ok;
+  },
+});
+
+function list(io: Io, gateways: readonly Listed[], json: boolean): ExitCode {
+  if (json) printJson(io, gateways);
+  else {
+    const style = styleOf(io);
+    const rows = gateways.map(({ gateway, partitions, isLeaving, isThis }) => [
+      style.bold(gateway),
+      String(partitions),
+      [...(isThis ? ["this"] : []), ...(isLeaving ? ["hands over"] : [])].join(", "),
+    ]);
+    print(io, table([heading(style, ["GATEWAY", "PARTITIONS", ""]), ...rows]));
+  }
+  return Exit.ok;
+}
+
+async function gatewaysAt(client: GatewayClient, io: Io): Promise<Listed[]> {
+  const answer = await client.get("/gateways", io.signal);
+  return isObject(answer) ? (answer["gateways"] as Listed[]) : [];
+}
+
+/** Gone is when the others do not see it any more, or it was the one that we ask and does not answer. */
+async function untilGone(client: GatewayClient, name: string, limitMs: number, io: Io): Promise<boolean> {
+  const deadline = performance.now() + limitMs;
+  while (performance.now() < deadline) {
+    io.signal.throwIfAborted();
+    try {
+      if ((await gatewaysAt(client, io)).every(({ gateway }) => gateway !== name)) return true;
+    } catch {
+      return true;
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+  return false;
+}

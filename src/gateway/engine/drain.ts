@@ -1,0 +1,72 @@
+// Takes one of several gateways out of use, asked of any of them: it hands over what it has in hand first, and then stops as by
+// SIGTERM. What stopping is, is the gateway's own; this finds the one that is meant, and passes it on.
+
+import type { GatewayEngine } from "../../contracts/engine/engine.js";
+import type { GatewaySeen } from "../../contracts/engine/partitions.js";
+
+/** The question that a gateway is asked by another. */
+const KIND = "drain";
+/** It answers that it has begun: the rest is seen in the list of those that are there. */
+const ASK_MS = 5_000;
+/** What an operator calls the gateway that they ask. */
+const THIS = "this";
+
+/** A gateway that can be taken out of use. */
+interface Drained {
+  /** Hands over, and then stops. Throws where somebody else ends it. */
+  begin(drainMs: number | undefined): void;
+}
+
+export class DrainError extends Error {
+  override readonly name = "DrainError";
+  readonly code: "not-found" | "denied";
+
+  constructor(code: "not-found" | "denied", text: string) {
+    super(text);
+    this.code = code;
+  }
+}
+
+interface GatewayListed extends GatewaySeen {
+  /** The one that was asked. */
+  readonly isThis: boolean;
+}
+
+export class Drain {
+  readonly #engine: GatewayEngine;
+  readonly #own: Drained;
+
+  constructor(engine: GatewayEngine, own: Drained) {
+    this.#engine = engine;
+    this.#own = own;
+    engine.peers.answer(KIND, async (_, body) => {
+      const { drainMs } = JSON.parse(Buffer.from(body).toString()) as { drainMs?: number };
+      own.begin(drainMs);
+      return Buffer.from("{}");
+    });
+  }
+
+  gateways(): GatewayListed[] {
+    const { partitions, self } = this.#engine;
+    return partitions.gateways().map((one) => ({ ...one, isThis: one.gateway === self }));
+  }
+
+  /** Resolves with the gateway's whole name when it has begun. */
+  async drain(name: string, drainMs: number | undefined): Promise<string> {
+    const { self, peers } = this.#engine;
+    const gateway = name === THIS ? self : this.#find(name);
+    if (gateway === self) this.#own.begin(drainMs);
+    else await peers.ask(gateway, KIND, Buffer.from(JSON.stringify({ drainMs })), { timeoutMs: ASK_MS });
+    return gateway;
+  }
+
+  #find(name: string): string {
+    const all = this.gateways().map(({ gateway }) => gateway);
+    const found = all.filter((gateway) => gateway.startsWith(name));
+    const [one] = found;
+    if (one !== undefined && found.length === 1) return one;
+    const why =
+      one === undefined ? `There is no gateway "${name}" on the engine` : `"${name}" may be ${found.join(" or ")}`;
+    throw new DrainError("not-found", `${why}. There are: ${all.join(", ")}.`);
+  }
+}

@@ -1,0 +1,70 @@
+// One of two gateways is taken out of use, asked of the other: the calls that it has end, and kept writes go on without a gap.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { makeEngineKey } from "../../src/gateway/engine/keys.js";
+import { isAlive, startGateway, startHttpFixture, stdioFixture } from "../e2e/harness.js";
+import { callTool, hasTool, toolway } from "../e2e/operator.js";
+import { temporaryFolder } from "../fixtures/folders.js";
+import { effectsIn } from "../fixtures/ledger.js";
+import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
+import { until } from "../fixtures/wait.js";
+
+const title = natsPrograms.length === 0 ? `toolway drain, ${NO_NATS}` : "toolway drain";
+
+interface Listed {
+  readonly gateway: string;
+  readonly partitions: number;
+  readonly isThis: boolean;
+}
+
+describe.skipIf(natsPrograms.length === 0)(title, () => {
+  it("hands over what a gateway has, lets its calls end and stops it, while writes at the other go on [engine-drain]", async () => {
+    const nats = await startNats();
+    const folder = temporaryFolder("toolway-drain-");
+    const [key, ledger] = [join(folder, "key"), join(folder, "ledger.jsonl")];
+    writeFileSync(key, makeEngineKey(), { mode: 0o600 });
+    const server = await startHttpFixture("tracker", ["--ledger", ledger]);
+    const tools = { create_issue: { outbox: { lane: "arguments.project", key: "arguments.request_id" } } };
+    const config = {
+      mcpServers: { tracker: { type: "http", url: server.url, tools }, slow: stdioFixture("slow") },
+      engine: { nats: nats.urls, key: { file: key }, replicas: 1 },
+    };
+    const staying = await startGateway(config);
+    const leaving = await startGateway(config);
+    const list = async () => JSON.parse((await toolway(staying, "drain", "--json")).out) as Listed[];
+    await until("both to have half", async () => (await list()).every(({ partitions }) => partitions === 32));
+    for (const { url } of [staying, leaving]) await until("its tools", () => hasTool(url, "sleep"));
+    const name = (await list()).find(({ isThis }) => !isThis)?.gateway ?? "";
+
+    const inFlight = callTool(leaving.url, "sleep", { ms: 2_000 });
+    let isOver = false;
+    let written = 0;
+    const writes = (async () => {
+      for (; !isOver; written++) {
+        const args = { project: `p${written % 8}`, title: `t${written}`, request_id: `k${written}` };
+        const { result, error } = await callTool(staying.url, "create_issue", args);
+        if (error !== undefined || result?.["isError"] === true) throw new Error(JSON.stringify({ result, error }));
+      }
+    })();
+    writes.catch(() => {});
+    const { code, out, err } = await toolway(staying, "drain", name);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toContain(`Gateway ${name} has handed over`);
+    expect((await list()).map(({ gateway }) => gateway)).not.toContain(name);
+    await until("the other to have all", async () => (await list())[0]?.partitions === 64);
+    expect(JSON.stringify((await inFlight).result)).toContain("slept");
+    await leaving.exited;
+    expect(isAlive(leaving.pid)).toBe(false);
+    isOver = true;
+    await writes;
+    expect(written).toBeGreaterThan(0);
+    await until("every write to be delivered", () => effectsIn(ledger).length === written);
+
+    const unknown = await toolway(staying, "drain", "nobody");
+    expect(unknown.code).not.toBe(0);
+    expect(unknown.err).toContain('There is no gateway "nobody" on the engine. There are: ');
+    // A machine that is busy with other tests takes half a minute for it.
+  }, 300_000);
+});
