@@ -14,6 +14,8 @@ const LOAD = fileURLToPath(new URL("./load.mjs", import.meta.url));
 export const SETTLE_MS = 20;
 /** A round is cut into slices that take turns: a disturbance of a second then falls on all targets, not on one. */
 export const SLICES = 6;
+/** One round of a peer that needs more than this says how slow it is; further ones would only make everybody else wait. */
+const PEER_ROUND_MS = 30_000;
 
 /** Everything that must be stopped when the bench is, by Ctrl-C too. */
 const cleanups = new Set();
@@ -110,20 +112,31 @@ export function contest(sides, plan, context) {
     for (const [key, { side }] of [...alive]) await guarded(key, () => load.ask("open", { job: jobOf(key, side) }));
     for (let round = 0; round < plan.rounds; round++) {
       for (let slice = 0; slice < SLICES; slice++) {
-        for (const key of rotated([...alive.keys()], round * SLICES + slice)) {
+        const taking = [...alive].filter(([, { isSlow }]) => !isSlow).map(([key]) => key);
+        for (const key of rotated(taking, round * SLICES + slice)) {
           const { side, results } = alive.get(key);
           const warm = Math.max(round + slice === 0 ? plan.warm : plan.rewarm, side.inFlight);
           const calls = Math.max(Math.ceil(plan.calls / SLICES), side.inFlight);
           const turnPlan = { warm, calls, maxMs: plan.maxMs / SLICES };
+          const began = performance.now();
           const result = await guarded(key, () => turn(load, key, side, turnPlan));
-          if (result !== undefined) results.push({ ...result, round });
+          if (result !== undefined) results.push({ ...result, round, tookMs: performance.now() - began });
         }
       }
-      for (const { side, results } of alive.values()) {
+      for (const entry of alive.values()) {
+        const { side, results, isSlow } = entry;
+        if (isSlow) continue;
+        const tookMs = sum(results.filter((result) => result.round === round).map((result) => result.tookMs));
+        if (side.target.group === "peer" && tookMs > PEER_ROUND_MS && round + 1 < plan.rounds) {
+          entry.isSlow = true;
+          context.note(
+            `${labelOf(side)}: a round took ${Math.round(tookMs / 1000)} s, so it had ${round + 1}, not ${plan.rounds}.`,
+          );
+        }
         context.log(`  round ${round + 1}/${plan.rounds}  ${labelOf(side)}: ${cpuOf(results, round).toFixed(1)} µs`);
       }
     }
-    return rowsOf([...alive.values()], plan.rounds, context);
+    return rowsOf([...alive.values()], context);
   });
 }
 
@@ -170,8 +183,9 @@ async function turn(load, key, { running, chargedAlone }, { warm, calls, maxMs }
   return { ...result, cpuNs: sum(spent.map(({ ns }) => ns)), isCoarse: spent.some(({ isCoarse }) => isCoarse) };
 }
 
-function rowsOf(entries, rounds, context) {
+function rowsOf(entries, context) {
   const rows = entries.map(({ side, results }) => {
+    const rounds = new Set(results.map(({ round }) => round)).size;
     const cpuRounds = Array.from({ length: rounds }, (_, round) => cpuOf(results, round));
     if (results.some(({ isCoarse }) => isCoarse)) {
       context.note(`${labelOf(side)}: threads or processes ended while measured; its CPU time is in steps of 10 ms.`);
