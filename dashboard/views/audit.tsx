@@ -1,6 +1,6 @@
 // The audit log: its lines, whether they are as they were written, and a file of them.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import {
   AUDIT_COLUMNS,
   type AuditAnswer,
@@ -165,16 +165,21 @@ function Search() {
   const [isBusy, setBusy] = useState(false);
   const isLive = link.value.kind === "live";
   const shown = found?.key === key ? found : undefined;
+  const asks = useRef(key);
+  asks.current = key;
   const search = async (before: readonly AuditLine[], from: AuditCursor | undefined) => {
     setBusy(true);
     setTrouble("");
     try {
       const { lines, next } = await look(filterOf(asked), from);
+      // Somebody has asked for something else meanwhile: the answer to that may be there already.
+      if (asks.current !== key) return;
       setFound({ key, lines: [...before, ...lines], next });
     } catch (error) {
-      setTrouble(messageOf(error));
+      if (asks.current === key) setTrouble(messageOf(error));
+    } finally {
+      if (asks.current === key) setBusy(false);
     }
-    setBusy(false);
   };
   useEffect(() => {
     if (isLive) void search([], undefined);
