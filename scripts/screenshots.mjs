@@ -29,6 +29,7 @@ const VIEWS = {
   waiting: "/waiting",
   access: "/access",
   config: "/config",
+  audit: "/audit",
 };
 const WIDTHS = { wide: { width: 1280, height: 800 }, narrow: { width: 400, height: 800 } };
 /** What the changed tool says: a right-to-left override and a zero-width space are in it. */
@@ -113,6 +114,7 @@ async function scene() {
     JSON.stringify({
       listen: "127.0.0.1:0",
       state: join(dir, "state"),
+      audit: {},
       mcpServers: {
         demo: { command: process.execPath, args: [join(root, "dist/demo/server.js")] },
         search: fixture("rug", "--description", description),

@@ -76,7 +76,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "Tools and calls:": ["tools", "inspect", "call", "pins", "outbox"],
   "Servers:": ["reload", "stop", "start", "login", "logout", "doctor"],
   "The config:": ["import", "add", "list", "remove", "config"],
-  "Other machines:": ["executor", "broker", "share", "asks", "join", "mailbox", "engine"],
+  "Other machines:": ["executor", "broker", "share", "asks", "join", "mailbox", "engine", "drain"],
   "Who may do what:": ["context", "token"],
   "Toolway itself:": ["state", "completion", "version"],
 };

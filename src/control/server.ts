@@ -60,7 +60,7 @@ export interface ControlRequest {
 }
 
 /** Returns what is answered as JSON (undefined: 204), or `jsonLines(…)`. Throws errors with a code and a message. */
-type ControlHandler = (request: ControlRequest) => unknown;
+export type ControlHandler = (request: ControlRequest) => unknown;
 
 /** Keys are a method and a path: `GET /status`, `DELETE /tokens/:id`. */
 export type ControlRoutes = Readonly<Record<string, ControlHandler>>;

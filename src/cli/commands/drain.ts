@@ -53,9 +53,10 @@ export const drain = defineCommand({
       throw new UserError("No gateway runs here to ask.", { hint: "`toolway ps` lists those that run." });
     const { gateway: name } = input;
     if (name === undefined) return list(io, await gatewaysAt(client, io), input.json === true);
+    const asked = (await gatewaysAt(client, io)).find(({ isThis }) => isThis)?.gateway;
     const body = { gateway: name, ...(drainMs === undefined ? {} : { drainMs }) };
     const answer = (await client.post("/drain", body, io.signal)) as { gateway: string; drainMs: number };
-    const gone = untilGone(client, answer.gateway, END_MS, io);
+    const gone = untilGone(client, answer.gateway, answer.gateway === asked, io);
     if (!(await noteIfSlow(io, "Waiting until the others have what it had in hand …", gone))) {
       throw new UserError(`Gateway ${answer.gateway} was told to hand over, and is still there.`, {
         hint: "`toolway drain` shows what it has left.",
@@ -86,15 +87,16 @@ async function gatewaysAt(client: GatewayClient, io: Io): Promise<Listed[]> {
   return isObject(answer) ? (answer["gateways"] as Listed[]) : [];
 }
 
-/** Gone is when the others do not see it any more, or it was the one that we ask and does not answer. */
-async function untilGone(client: GatewayClient, name: string, limitMs: number, io: Io): Promise<boolean> {
-  const deadline = performance.now() + limitMs;
+/** Gone is when the others do not see it any more, or it was the one that is asked and does not answer. */
+async function untilGone(client: GatewayClient, name: string, isAsked: boolean, io: Io): Promise<boolean> {
+  const deadline = performance.now() + END_MS;
   while (performance.now() < deadline) {
     io.signal.throwIfAborted();
     try {
       if ((await gatewaysAt(client, io)).every(({ gateway }) => gateway !== name)) return true;
     } catch {
-      return true;
+      io.signal.throwIfAborted();
+      if (isAsked) return true;
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }

@@ -22,6 +22,18 @@ describe("what the page may ask", () => {
   });
 });
 
+describe("the audit log on the page", () => {
+  it("shows arguments to whoever acts, and to no viewer [bodies-unkept]", async () => {
+    const line = { seq: 1, time: "2026-01-01T00:00:00Z", kind: "call", tool: "add", arguments: { note: "private" } };
+    const routes = new Proxy({}, { get: () => () => ({ lines: [line], next: undefined }) }) as ControlRoutes;
+    const { seeing, acting } = shownRoutes(routes);
+    const asked = (of: ControlRoutes) => of["GET /audit"]?.({} as ControlRequest);
+    const { arguments: _, ...rest } = line;
+    expect(await asked(seeing)).toEqual({ lines: [rest], next: undefined });
+    expect(await asked({ ...seeing, ...acting })).toEqual({ lines: [line], next: undefined });
+  });
+});
+
 describe("a door that cannot be made", () => {
   it("is told to whoever asks for it, each time, and does not keep its gateway from closing", async () => {
     const state = { door: new MemoryMap<DoorRecord>("door") };

@@ -1,9 +1,13 @@
 // What the page at the operator's door is shown of a gateway, and which of the control routes it may use. Those that hand
 // out a secret that is in use, or that end the gateway, are not among them; none takes a command, an address or a path.
 
+import type { AuditAnswer } from "../../contracts/control/audit.js";
 import type { GatewayStatus } from "../../contracts/status.js";
-import type { ControlRoutes } from "../../control/server.js";
+import type { ControlHandler, ControlRoutes } from "../../control/server.js";
 import { tokenRoutesOfPage } from "./token-routes.js";
+
+/** Viewers see it without the arguments that it may hold; whoever acts sees all of it. */
+const AUDIT = "GET /audit";
 
 const SEEING = [
   "GET /status",
@@ -26,7 +30,6 @@ const SEEING = [
   "GET /outbox",
   "GET /outbox/lanes",
   "GET /record",
-  "GET /audit",
   "GET /audit/head",
   "GET /flow",
 ] as const;
@@ -39,6 +42,7 @@ const ACTING = [
   "POST /record/stop",
   "GET /asks",
   "POST /asks/:id",
+  AUDIT,
   "GET /audit/verify",
   "POST /try",
   "POST /try/answer",
@@ -62,7 +66,19 @@ const ACTING = [
 ] as const;
 
 export function shownRoutes(routes: ControlRoutes): { seeing: ControlRoutes; acting: ControlRoutes } {
-  return { seeing: picked(routes, SEEING), acting: { ...picked(routes, ACTING), ...tokenRoutesOfPage(routes) } };
+  const acting = picked(routes, ACTING);
+  return {
+    seeing: { ...picked(routes, SEEING), [AUDIT]: withoutArguments(acting[AUDIT] as ControlHandler) },
+    acting: { ...acting, ...tokenRoutesOfPage(routes) },
+  };
+}
+
+/** With `"arguments": "redacted"` a line has them as they were, but for secrets; an HMAC of them tells nothing. */
+function withoutArguments(audit: ControlHandler): ControlHandler {
+  return async (request) => {
+    const { lines, ...rest } = (await audit(request)) as AuditAnswer;
+    return { ...rest, lines: lines.map(({ arguments: _, ...line }) => line) };
+  };
 }
 
 /** Throws where there is no such route: a page whose button does nothing would be found by its user. */
