@@ -112,6 +112,21 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     }
   });
 
+  it("that say another's address or role are refused, and nobody else notices", async () => {
+    // Both brokers, and mailboxes that either has in hand: the refusal comes from here and from there.
+    for (const [n, id] of MACHINES.entries()) {
+      const token = tokens[id] ?? "";
+      const other = MACHINES[(n + 1) % MACHINES.length] ?? "";
+      await expect(BareClient.connect(urlOf(n % 2), other, token)).rejects.toThrow();
+      const agent = { session_id: id, role: "admin" };
+      await expect(BareClient.connect(urlOf(n % 2), id, token, { agent })).rejects.toThrow();
+    }
+    for (const n of [0, 1]) {
+      const machine = await BareClient.connect(urlOf(n), MACHINES[0] ?? "", tokens[MACHINES[0] ?? ""] ?? "");
+      machine.socket.terminate();
+    }
+  });
+
   it("get a token at one for a code of another, once; a token that is revoked at one is refused at the other", async () => {
     for (const id of MACHINES.slice(0, 3)) {
       const line = await openLine(

@@ -42,12 +42,14 @@ export class SharedBudgets {
   readonly #options: SharedBudgetsOptions;
   /** Those that hold something, or wait for it: as many as there are principals and servers with a budget. */
   readonly #inUse = new Set<SharedWindow>();
-  #timer: NodeJS.Timeout | undefined;
+  /** From the start: whoever sweeps may itself be called by nobody. */
+  readonly #timer: NodeJS.Timeout;
   #sweptMs: number;
 
   constructor(options: SharedBudgetsOptions) {
     this.#options = options;
     this.#sweptMs = options.now();
+    this.#timer = setInterval(() => this.#look(), IDLE_MS).unref();
   }
 
   readonly window: SharedWindows = (scope, name, budget) => {
@@ -63,7 +65,6 @@ export class SharedBudgets {
 
   #uses(window: SharedWindow): void {
     this.#inUse.add(window);
-    this.#timer ??= setInterval(() => this.#look(), IDLE_MS).unref();
   }
 
   #look(): void {

@@ -72,7 +72,13 @@ export async function openGatewayEngine(
       shared,
       partitions,
       mailPartitions: () => {
-        mail ??= openPartitions({ shared, open: openMail, self, clock: systemClock, warn, group: MAIL });
+        // One that failed, as in an election, is not kept: it is tried again when it is next asked for.
+        mail ??= openPartitions({ shared, open: openMail, self, clock: systemClock, warn, group: MAIL }).catch(
+          (error) => {
+            mail = undefined;
+            throw error;
+          },
+        );
         return mail;
       },
       peers,

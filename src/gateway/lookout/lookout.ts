@@ -129,7 +129,7 @@ export class Lookout {
 
 /** Members of a body that name what is acted on. All others may hold what is nobody's business. */
 const NAMING = [
-  ...["server", "tool", "id", "mailbox", "principal", "role", "admin"],
+  ...["server", "tool", "id", "mailbox", "principal", "role", "admin", "gateway"],
   ...["lane", "as", "hash", "from", "level", "view", "answer", "forMs"],
 ];
 

@@ -10,7 +10,15 @@ import type { Deliver, LiveFrame, MessageName } from "../wire/frames.js";
 import { endText, refusalOf } from "./broker-texts.js";
 import { HandOuts } from "./hand-outs.js";
 import { Heap } from "./heap.js";
-import { DEAD_SWEEP_MS, DEFAULT_END_MS, IDLE_LOOK_MS, LONGEST_WAIT_MS, MAX_END_MS, MAX_MAILBOXES } from "./limits.js";
+import {
+  DEAD_SWEEP_MS,
+  DEFAULT_END_MS,
+  IDLE_LOOK_MS,
+  LONGEST_WAIT_MS,
+  MAX_END_MS,
+  MAX_MAILBOXES,
+  RETRY_MS,
+} from "./limits.js";
 import { LivePeers, type MailSender } from "./live-peers.js";
 import { MailStore } from "./mail-store.js";
 import { type Answerable, Mailbox, type Subscription } from "./mailbox.js";
@@ -80,7 +88,7 @@ export class Broker {
     this.#mail = new MailStore(store, log);
     const resume = (mailbox: Mailbox, consumer: Consumer) => this.pause(mailbox.address, consumer, false);
     const look = (mailbox: Mailbox) => this.#look(mailbox);
-    this.#handOuts = new HandOuts({ mail: this.#mail, clock, log, resume, look });
+    this.#handOuts = new HandOuts({ mail: this.#mail, clock, log, mayAct, resume, look });
     this.peers = new LivePeers(() => clock.wall());
     this.#clock = clock;
     this.#log = log;
@@ -387,9 +395,17 @@ export class Broker {
 
   /** Ends what is over, hands out what can be, and sets the time of the next look. */
   #look(mailbox: Mailbox): void {
-    if (this.#isClosed || !this.#mayAct()) return;
+    if (this.#isClosed) return;
     const nowMs = this.#clock.now();
     const { queue } = mailbox;
+    if (!this.#mayAct()) {
+      // It is not known whose the mailboxes are: a broker that has lost them is closed, and one that has not looks again.
+      mailbox.dueMs = nowMs + RETRY_MS;
+      if (mailbox.dueAt < 0) this.#due.push(mailbox);
+      else this.#due.moved(mailbox);
+      this.#setTimer(nowMs);
+      return;
+    }
     for (const ended of queue.tick(nowMs)) this.#end(mailbox, ended);
     let unforeseen: BindWrite | undefined;
     for (let given = queue.next(nowMs); given !== undefined; given = queue.next(nowMs)) {

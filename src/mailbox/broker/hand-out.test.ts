@@ -17,13 +17,15 @@ const WORKER = { address: "worker-1", owner: "worker-1", role: "researcher", may
 let store: HeldStore;
 let broker: Broker;
 let nowMs: number;
+let mayAct: boolean;
 
 beforeEach(() => {
   vi.useFakeTimers();
   nowMs = 0;
+  mayAct = true;
   store = new HeldStore();
   const clock = new ElapsedClock({ now: () => nowMs, wall: () => nowMs });
-  broker = new Broker({ store: store.asStore, clock, log, knows: () => true });
+  broker = new Broker({ store: store.asStore, clock, log, knows: () => true, mayAct: () => mayAct });
 });
 afterEach(() => {
   broker.close();
@@ -115,6 +117,39 @@ describe("what a broker hands out", () => {
     store.commitAll();
     await turn();
     expect(taker.got).toEqual(["m-1", "m-2"]);
+  });
+
+  it("stays where it is while the broker does not know whose the mailbox is, and the broker goes on [one-owner]", async () => {
+    await deliver("m-1");
+    const bare = new Taker(undefined, undefined);
+    await turn();
+    expect(bare.got).toEqual(["m-1"]);
+    mayAct = false;
+    // Its lease is over by then.
+    nowMs += 60_000;
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(bare.got).toEqual(["m-1"]);
+    mayAct = true;
+    nowMs += RETRY_MS;
+    await vi.advanceTimersByTimeAsync(RETRY_MS);
+    expect(bare.got).toEqual(["m-1", "m-1"]);
+  });
+
+  it("does not leave by a binding that was stored when the mailbox may have been another's [one-owner]", async () => {
+    await deliver("m-1");
+    store.isHolding = true;
+    const taker = new Taker("J1", 1);
+    await turn();
+    mayAct = false;
+    store.commitAll();
+    await turn();
+    expect(taker.got).toEqual([]);
+    mayAct = true;
+    nowMs += RETRY_MS;
+    await vi.advanceTimersByTimeAsync(RETRY_MS);
+    store.commitAll();
+    await turn();
+    expect(taker.got).toEqual(["m-1"]);
   });
 
   it("is anybody's when its consumer goes before it has left, after a restart too [ack-is-durable]", async () => {

@@ -14,6 +14,8 @@ export interface HandOutsOptions {
   readonly mail: MailStore;
   readonly clock: ElapsedClock;
   readonly log: Log;
+  /** Whether the mailboxes are this broker's at this moment. */
+  readonly mayAct: () => boolean;
   /** A consumer to which nothing could be handed may be tried again. */
   resume(mailbox: Mailbox, consumer: Consumer): void;
   /** A consumer may have more than the queue knew of when it was last asked. */
@@ -69,6 +71,10 @@ export class HandOuts {
   bind(mailbox: Mailbox, write: BindWrite): void {
     this.#options.mail.bind(write.given).then(
       () => {
+        if (!this.#options.mayAct()) {
+          for (const one of this.#consumersOf(mailbox, write)) this.#tryLater(mailbox, one, write);
+          return;
+        }
         write.isStored = true;
         for (const one of this.#consumersOf(mailbox, write)) this.#sendPending(mailbox, one);
       },
@@ -98,7 +104,7 @@ export class HandOuts {
     if (hasMore) this.#options.look(mailbox);
   }
 
-  /** The disk is full, or broken: nothing is handed to this consumer for a while. */
+  /** The disk is full, or broken, or the mailboxes may be another's by now: nothing is handed to this consumer for a while. */
   #tryLater(mailbox: Mailbox, { consumer, pending }: Subscription, write: BindWrite): void {
     for (const given of pending.giveUp(write)) this.#giveBack(mailbox, given);
     mailbox.queue.pause(consumer, true);

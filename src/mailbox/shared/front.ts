@@ -289,7 +289,8 @@ export class Front implements SocketEvents {
   }
 
   #handedOut(partition: number, text: string): void {
-    if (this.#credit > 0) this.#credit--;
+    // Below 0 where several partitions handed out at once: what comes back of it is no credit more.
+    this.#credit--;
     const given = this.#given.get(partition) ?? 0;
     if (given > 0) this.#given.set(partition, given - 1);
     const found = MESSAGE.exec(text);

@@ -64,6 +64,8 @@ export class PartitionLine {
   #early: Early[] = [];
   #earlyBytes = 0;
   #isWelcome = false;
+  /** What was said before the welcome has been passed on: until then nothing may overtake it. */
+  #isOpen = false;
   #isOver = false;
 
   constructor(
@@ -79,13 +81,16 @@ export class PartitionLine {
     this.partition = partition;
     this.#intro = intro;
     this.#events = events;
-    void this.#open();
+    // Not at once: where the partition is here it may be over before whoever makes it has it.
+    queueMicrotask(() => {
+      this.#open().catch((error: Error) => this.#end(Close.goingAway, error.message));
+    });
   }
 
   /** `frame` is what the text says, where that was read already. */
   send(text: string, frame?: ClientFrame): void {
     if (this.#isOver) return;
-    if (this.#isWelcome) {
+    if (this.#isOpen) {
       this.#pass(text, frame);
       return;
     }
@@ -199,10 +204,11 @@ export class PartitionLine {
     if (isFirst) this.#isWelcome = true;
     this.#events.onFrame(text);
     if (!isFirst) return;
-    const early = this.#early;
-    this.#early = [];
     // Here it is still being begun: what was said goes to it when that is done.
     setImmediate(() => {
+      const early = this.#early;
+      this.#early = [];
+      this.#isOpen = true;
       for (const { text: said, frame } of early) this.#pass(said, frame);
     });
   }

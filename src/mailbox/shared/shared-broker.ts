@@ -78,7 +78,7 @@ export class SharedBroker implements PartitionKeeper, FrontPlace, PartitionLineP
         for (const link of [...(this.#links.get(partition) ?? [])]) link.checkOwner();
       }),
     ];
-    this.#sweep = setInterval(() => void this.#look([...this.#bare]), SWEEP_MS).unref();
+    this.#sweep = setInterval(() => this.#lookForAll(), SWEEP_MS).unref();
     partitions.run(this);
   }
 
@@ -190,9 +190,18 @@ export class SharedBroker implements PartitionKeeper, FrontPlace, PartitionLineP
     this.#bare.delete(front);
   }
 
+  #lookForAll(): void {
+    const fronts = [...this.#bare].slice(0, MAX_SWEPT);
+    // Those that are left over come first the next time.
+    for (const front of fronts) {
+      this.#bare.delete(front);
+      this.#bare.add(front);
+    }
+    void this.#look(fronts);
+  }
+
   /** Where there is something for them, besides at home. */
-  async #look(fronts: readonly Front[]): Promise<void> {
-    const asked = fronts.slice(0, MAX_SWEPT);
+  async #look(asked: readonly Front[]): Promise<void> {
     if (asked.length === 0) return;
     const addresses = asked.map(({ address }) => address);
     const tell = (found: readonly (readonly number[])[]) => {
