@@ -4,6 +4,7 @@
 import type { CallStart, Principal } from "../../contracts/caller.js";
 import type { AskAnswer, AskedCall, AskShown } from "../../contracts/control/asks.js";
 import { Fault } from "../../protocol/errors.js";
+import { jsonHead } from "../../protocol/json-head.js";
 import type { Clock } from "../../runtime/clock.js";
 import { KIB } from "../../runtime/sizes.js";
 
@@ -11,6 +12,8 @@ import { KIB } from "../../runtime/sizes.js";
 const ASK_MS = 60_000;
 /** Questions that a person has before them. */
 const MAX_ASKED = 64;
+/** Of one worker: more than an agent calls at once, and so few that it takes eight to leave no place for another. */
+const MAX_ASKED_BY_ONE = 8;
 /** Workers and tools for which "always" was said. */
 const MAX_ALWAYS = 1_000;
 /** What is shown of the arguments. */
@@ -19,6 +22,7 @@ const MAX_SHOWN_CHARS = 4 * KIB;
 interface Asked {
   readonly call: AskedCall;
   readonly key: string;
+  readonly principal: string;
   resolve(answer: AskAnswer | undefined): void;
 }
 
@@ -37,11 +41,20 @@ export class Asks {
     this.#told = told;
   }
 
-  /** Resolves where somebody says yes. Rejects with a Fault `denied`. */
-  async ask(principal: Principal, { server = "", tool = "", message }: CallStart, leftMs: number): Promise<void> {
+  /**
+   * Resolves where somebody says yes. Rejects with a Fault: `denied`, or `cancelled` where `signal` says that nobody waits
+   * for the call any more.
+   */
+  async ask(principal: Principal, start: CallStart, leftMs: number, signal: AbortSignal): Promise<void> {
+    const { server = "", tool = "", message } = start;
     const key = JSON.stringify([principal.id, server, tool]);
     if (this.#always.has(key)) return;
     if (this.#asked.size >= MAX_ASKED) throw refused(tool, `has ${MAX_ASKED} questions to answer already`);
+    const own = [...this.#asked.values()].filter((one) => one.principal === principal.id);
+    if (own.length >= MAX_ASKED_BY_ONE) {
+      throw refused(tool, `has ${MAX_ASKED_BY_ONE} questions of this worker to answer already`);
+    }
+    demandWanted(signal);
     const id = ++this.#count;
     const waitMs = Math.min(ASK_MS, Math.max(0, leftMs));
     const nowMs = this.#clock.wall();
@@ -53,21 +66,22 @@ export class Asks {
       tool,
       askedAt: new Date(nowMs).toISOString(),
       until: new Date(nowMs + waitMs).toISOString(),
-      arguments: JSON.stringify(message.params?.["arguments"] ?? {}).slice(0, MAX_SHOWN_CHARS),
+      arguments: jsonHead(message.params?.["arguments"] ?? {}, MAX_SHOWN_CHARS)[0],
     };
     this.#told("a call waits for a person: `toolway asks` shows it", { ask: id, server, tool, worker: call.worker });
     const answer = await new Promise<AskAnswer | undefined>((resolve) => {
-      const timer = setTimeout(() => resolve(undefined), waitMs);
-      this.#asked.set(id, {
-        call,
-        key,
-        resolve: (said) => {
-          clearTimeout(timer);
-          resolve(said);
-        },
-      });
+      const giveUp = () => end(undefined);
+      const end = (said: AskAnswer | undefined) => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", giveUp);
+        this.#asked.delete(id);
+        resolve(said);
+      };
+      const timer = setTimeout(giveUp, waitMs);
+      signal.addEventListener("abort", giveUp);
+      this.#asked.set(id, { call, key, principal: principal.id, resolve: end });
     });
-    this.#asked.delete(id);
+    demandWanted(signal);
     if (answer === "yes" || answer === "always") return;
     if (answer === "no") throw refused(tool, "was asked, and said no");
     throw refused(tool, `was asked, and did not answer within ${Math.round(waitMs / 100) / 10} s`);
@@ -86,16 +100,22 @@ export class Asks {
   answer(id: number, answer: AskAnswer): void {
     const asked = this.#asked.get(id);
     if (asked === undefined)
-      throw new Fault("not-found", "Nobody waits for that answer: it came too late, or was given.");
+      throw new Fault(
+        "not-found",
+        "Nobody waits for that answer: it came too late, was given, or the call was taken back.",
+      );
     if (answer === "always" && this.#always.size < MAX_ALWAYS) this.#always.add(asked.key);
-    this.#asked.delete(id);
     asked.resolve(answer);
   }
 
   /** The gateway ends: nothing is run that nobody has allowed. */
   close(): void {
-    for (const { resolve } of this.#asked.values()) resolve(undefined);
+    for (const { resolve } of [...this.#asked.values()]) resolve(undefined);
   }
+}
+
+function demandWanted({ aborted }: AbortSignal): void {
+  if (aborted) throw new Fault("cancelled", "Nobody waits for this call any more. Not run.");
 }
 
 function refused(tool: string, why: string): Fault {

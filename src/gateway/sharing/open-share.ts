@@ -26,7 +26,7 @@ export interface ShareParts {
   readonly lists: () => ListsRead;
 }
 
-type Ask = (principal: Principal, start: CallStart, leftMs: number) => Promise<void>;
+type Ask = (principal: Principal, start: CallStart, leftMs: number, signal: AbortSignal) => Promise<void>;
 
 export interface ShareHooks {
   /** Asks a person about a tool that the config says so of. */
@@ -79,8 +79,8 @@ export class Share {
       journal,
       clock: systemClock,
       log,
-      ask: async (principal, start, leftMs) => {
-        if (isAskedFor(config(), start)) await hooks.ask(principal, start, leftMs);
+      ask: async (principal, start, leftMs, signal) => {
+        if (isAskedFor(config(), start)) await hooks.ask(principal, start, leftMs, signal);
       },
       onState: hooks.onState,
     });

@@ -42,12 +42,15 @@ function opened(first: object) {
   return { socket, lines, ended, say, hooks: () => until(() => hooks) };
 }
 
+/** Of a call that is not taken back. */
+const wanted = () => new AbortController().signal;
+
 describe("a person whose tools are shared", () => {
   it("is shown who wants what, and says yes, no, or always for this worker", async () => {
     const { lines, say, hooks } = opened({ canAsk: true });
     const { ask } = await hooks();
     const answered = async (answer: string) => {
-      const asked = ask?.(worker, start, 60_000);
+      const asked = ask?.(worker, start, 60_000, wanted());
       const question = await until(() => lines.filter((line) => line.kind === "ask").at(-1));
       say({ id: question.id, answer });
       return Promise.resolve(asked).then(
@@ -66,17 +69,19 @@ describe("a person whose tools are shared", () => {
     expect(await answered("yes")).toBe("runs");
     expect(await answered("always")).toBe("runs");
     const before = lines.length;
-    await ask?.(worker, start, 60_000);
+    await ask?.(worker, start, 60_000, wanted());
     expect(lines).toHaveLength(before);
     // Another worker is asked for again, and whoever does not answer in time has said no.
-    await expect(ask?.({ id: "mailbox/worker-2", role: "dev" }, start, 1)).rejects.toThrow("did not answer within 0 s");
+    await expect(ask?.({ id: "mailbox/worker-2", role: "dev" }, start, 1, wanted())).rejects.toThrow(
+      "did not answer within 0 s",
+    );
   });
 
   it("who has gone is not said to have been silent, and one with many questions has them said [told-why]", async () => {
     const { socket, lines, hooks } = opened({ canAsk: true });
     const { ask } = await hooks();
     const told = Array.from({ length: 65 }, (_, n) =>
-      Promise.resolve(ask?.({ id: `mailbox/worker-${n}`, role: "dev" }, start, 60_000)).catch(
+      Promise.resolve(ask?.({ id: `mailbox/worker-${n}`, role: "dev" }, start, 60_000, wanted())).catch(
         (error: Error) => error.message,
       ),
     );
@@ -86,7 +91,18 @@ describe("a person whose tools are shared", () => {
     expect(new Set(await Promise.all(told.slice(0, 64)))).toEqual(
       new Set([expect.stringContaining("has just stopped to")]),
     );
-    await expect(ask?.(worker, start, 60_000)).rejects.toThrow("has just stopped to");
+    await expect(ask?.(worker, start, 60_000, wanted())).rejects.toThrow("has just stopped to");
+  });
+
+  it("is told that a question is over when its call is taken back", async () => {
+    const { lines, hooks } = opened({ canAsk: true });
+    const { ask } = await hooks();
+    const call = new AbortController();
+    const asked = ask?.(worker, start, 60_000, call.signal);
+    const question = await until(() => lines.find((line) => line.kind === "ask"));
+    call.abort();
+    await expect(asked).rejects.toThrow("Nobody waits for this call any more");
+    await until(() => lines.some((line) => line.kind === "asked" && line.id === question.id));
   });
 
   it("who is not there is not asked, and the tools are shared until the socket ends", async () => {

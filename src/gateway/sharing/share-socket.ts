@@ -6,6 +6,7 @@ import type { ShareConfig } from "../../config/config.js";
 import type { CallStart, Principal } from "../../contracts/caller.js";
 import type { ShareLine, SharePlan } from "../../contracts/status.js";
 import { Fault } from "../../protocol/errors.js";
+import { jsonHead } from "../../protocol/json-head.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { KIB } from "../../runtime/sizes.js";
@@ -73,7 +74,8 @@ class ShareSocket {
       const settings = { broker: String(broker), as: String(as), token: typeof token === "string" ? token : undefined };
       const ask =
         canAsk === true
-          ? (who: Principal, start: CallStart, leftMs: number) => this.#ask(who, start, leftMs)
+          ? (who: Principal, start: CallStart, leftMs: number, signal: AbortSignal) =>
+              this.#ask(who, start, leftMs, signal)
           : undefined;
       const share = await this.#gateway.begin(settings, {
         ask,
@@ -92,21 +94,27 @@ class ShareSocket {
   }
 
   /** Resolves where the person says yes. Rejects with a Fault `denied`. */
-  async #ask(principal: Principal, { server = "", tool = "", message }: CallStart, leftMs: number): Promise<void> {
+  async #ask(principal: Principal, start: CallStart, leftMs: number, signal: AbortSignal): Promise<void> {
+    const { server = "", tool = "", message } = start;
     const key = JSON.stringify([principal.id, server, tool]);
     if (this.#always.has(key)) return;
     if (this.#isEnded) throw gone(tool);
     if (this.#asked.size >= MAX_ASKED) throw refused(tool, `has ${MAX_ASKED} questions to answer already`);
+    demandWanted(signal);
     const id = ++this.#asks;
     const { id: worker, role } = principal;
-    const args = JSON.stringify(message.params?.["arguments"] ?? {}).slice(0, MAX_SHOWN_CHARS);
+    const args = jsonHead(message.params?.["arguments"] ?? {}, MAX_SHOWN_CHARS)[0];
     const waitMs = Math.min(ASK_MS, Math.max(0, leftMs));
     const answer = await new Promise<unknown>((resolve) => {
-      const timer = setTimeout(resolve, waitMs);
-      this.#asked.set(id, (said) => {
+      const giveUp = () => end(undefined);
+      const end = (said: unknown) => {
         clearTimeout(timer);
+        signal.removeEventListener("abort", giveUp);
         resolve(said);
-      });
+      };
+      const timer = setTimeout(giveUp, waitMs);
+      signal.addEventListener("abort", giveUp);
+      this.#asked.set(id, end);
       this.#send({ kind: "ask", id, worker: worker.replace(/^mailbox\//, ""), role, server, tool, arguments: args });
     });
     this.#asked.delete(id);
@@ -115,6 +123,7 @@ class ShareSocket {
     if (answer === "yes" || answer === "always") return;
     if (answer !== undefined) throw refused(tool, "was asked, and said no");
     if (this.#isEnded) throw gone(tool);
+    demandWanted(signal);
     throw refused(tool, `was asked, and did not answer within ${Math.round(waitMs / 100) / 10} s`);
   }
 
@@ -134,6 +143,10 @@ class ShareSocket {
     const share = await this.#share;
     if (share !== undefined) await this.#gateway.end(share, this.#gateway.drainMs);
   }
+}
+
+function demandWanted({ aborted }: AbortSignal): void {
+  if (aborted) throw new Fault("cancelled", "Nobody waits for this call any more. Not run.");
 }
 
 function refused(tool: string, why: string): Fault {

@@ -71,7 +71,7 @@ export class Sharing {
     }
     const share = new Made(settings, journal, this.#parts, {
       ...hooks,
-      ask: hooks.ask ?? ((principal, start, leftMs) => asks.ask(principal, start, leftMs)),
+      ask: hooks.ask ?? ((principal, start, leftMs, signal) => asks.ask(principal, start, leftMs, signal)),
     });
     this.#shares.add(share);
     return share;

@@ -50,6 +50,8 @@ export class SharedCall implements MailboxCall {
   #isStarted: boolean = false;
   #isOver: boolean = false;
   #isWanted: boolean = true;
+  /** Made when the call is about to start: only then somebody may have to be asked. */
+  #unwanted: AbortController | undefined;
   /** Its message came again since its reply was last given to the broker. */
   #isAskedAgain: boolean = false;
 
@@ -68,6 +70,13 @@ export class SharedCall implements MailboxCall {
   /** Its tool has been sent the call, or is about to be. */
   get isStarted(): boolean {
     return this.#isStarted;
+  }
+
+  /** Aborts when nobody waits for the call any more. */
+  get unwanted(): AbortSignal {
+    this.#unwanted ??= new AbortController();
+    if (!this.#isWanted) this.#unwanted.abort();
+    return this.#unwanted.signal;
   }
 
   get isOver(): boolean {
@@ -118,23 +127,24 @@ export class SharedCall implements MailboxCall {
   /** Its server is told that the answer is no longer wanted; its sender why there is none. */
   abandon(why: string, code: string): void {
     if (this.#isOver) return;
-    this.#isOver = true;
-    this.#isWanted = false;
-    const { onCancel } = this;
-    this.onCancel = undefined;
-    onCancel?.(why);
+    this.#takeBack(why);
     void this.#finish({ kind: "body", json: failureBody(why, this.#isStarted ? "unknown" : "not run", code) });
   }
 
   /** The message is somebody else's, or goes back: it does not run here. Not for one that was started. */
   drop(why: string): void {
     if (this.#isOver) return;
+    this.#takeBack(why);
+    this.#keeper.callEnded(this);
+  }
+
+  #takeBack(why: string): void {
     this.#isOver = true;
     this.#isWanted = false;
+    this.#unwanted?.abort();
     const { onCancel } = this;
     this.onCancel = undefined;
     onCancel?.(why);
-    this.#keeper.callEnded(this);
   }
 
   /** Its message was handed out once more: where its reply is on its way already, the sender may have had it, and asks again. */

@@ -8,6 +8,7 @@ import { until } from "../../../test/fixtures/wait.js";
 import type { MailboxCall } from "../../contracts/mailbox.js";
 import type { Store } from "../../contracts/store.js";
 import { SILENT } from "../../observe/log.js";
+import { Fault } from "../../protocol/errors.js";
 import { makeMessage, type RequestMessage } from "../../protocol/message.js";
 import { openStore } from "../../store/local/store.js";
 import { type BrokerLine, BrokerLost, BrokerRefusal, type Delivery, type LineEvents } from "../peer/line.js";
@@ -328,6 +329,26 @@ describe("a sharer", () => {
     await call(3);
     one.events.onCancel("mine", "worker-2");
     expect(sharer.counts.running).toBe(1);
+  });
+
+  it("tells who asks a person about a call that it was taken back, and does not run it", async () => {
+    const signals: AbortSignal[] = [];
+    const { line, call } = await sharing({
+      ask: (_principal, _start, _leftMs, signal) => {
+        signals.push(signal);
+        return new Promise((_, reject) => {
+          signal.addEventListener("abort", () => reject(new Fault("cancelled", "It was withdrawn.")));
+        });
+      },
+    });
+    const one = await line();
+    one.send("taken");
+    const begun = (await call()).begin(start());
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
+    one.events.onCancel("taken", "worker-1#mcp-x7");
+    await expect(begun).rejects.toThrow("It was withdrawn.");
+    await until(() => one.deliveries.length === 1);
+    expect(JSON.parse(one.deliveries[0]?.body ?? "")).toMatchObject({ outcome: "not run", code: "cancelled" });
   });
 
   it("keeps a large reply, and gives it in pieces to whoever asked for it and to nobody else", async () => {

@@ -36,8 +36,10 @@ export interface SharerOptions {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;
-  /** Asks a person, where the operator wants to be asked about this tool. Rejects with a Fault where they say no. */
-  readonly ask?: ((principal: Principal, start: CallStart, deadlineMs: number) => Promise<void>) | undefined;
+  /** Asks a person, where the operator wants to be asked about this tool. Rejects with a Fault where they say no. `signal`: nobody waits for the call any more. */
+  readonly ask?:
+    | ((principal: Principal, start: CallStart, leftMs: number, signal: AbortSignal) => Promise<void>)
+    | undefined;
   readonly onState?: ((state: SharerState) => void) | undefined;
   readonly dial?: typeof openLine;
   readonly random?: () => number;
@@ -304,7 +306,7 @@ export class Sharer implements CallKeeper {
   // ── For the calls ────────────────────────────────────────────────────────────────────────────────────────────────
 
   async permit(call: SharedCall, start: CallStart): Promise<void> {
-    await this.#options.ask?.(call.principal, start, call.deadlineMs - this.#clock.now());
+    await this.#options.ask?.(call.principal, start, call.deadlineMs - this.#clock.now(), call.unwanted);
     if (this.#clock.now() >= call.deadlineMs) {
       call.abandon(DEADLINE_PASSED, "timeout");
       return;
