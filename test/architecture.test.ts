@@ -88,7 +88,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   host: "config contracts gateway gateway/state observe observe/telemetry policy protocol runtime upstream",
   observe: "contracts contracts/control observe/trace protocol runtime",
   "observe/audit": "contracts contracts/control observe protocol runtime/redact",
-  "observe/calls": "contracts/control observe protocol",
+  "observe/calls": "contracts/control observe protocol runtime",
   "observe/metrics": "contracts observe observe/audit observe/calls protocol runtime",
   "observe/server-logs": "observe",
   "observe/telemetry": "observe observe/metrics observe/trace runtime",

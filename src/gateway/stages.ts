@@ -52,7 +52,7 @@ import { Sharing } from "./sharing/sharing.js";
 import { BEAT_MS, type ConfigMark, ConfigMarks } from "./state/config-marks.js";
 import { endingTokens } from "./state/ending-tokens.js";
 import { followOthers } from "./state/others.js";
-import { type GatewayState, redactedText, safeLine } from "./state/state.js";
+import { type GatewayState, redactedText, redactionOf, safeLine } from "./state/state.js";
 import { StoredEras } from "./state/stored-eras.js";
 import { StoredLists } from "./state/stored-lists.js";
 import { StoredPins } from "./state/stored-pins.js";
@@ -341,7 +341,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       auditDir: parts.audit?.dir,
       log,
       caught,
-      redact: safeName,
+      redactFor: (server) => redactionOf(owner.config().servers, server),
       servers: () => servers.names,
       asks: () => sharing.asks,
       endingTokens: () => endingTokens(state.tokens.list(), systemClock.wall()),

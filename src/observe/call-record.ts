@@ -65,9 +65,11 @@ export interface CallRecord {
   recorded: RecordedCall | undefined;
 }
 
-/** What was recorded of a call; undefined once the recording is over. */
+/** What was recorded of a call, until the recording is over. */
 interface RecordedCall {
-  readonly kept: RecordedBodies | undefined;
+  readonly isKept: boolean;
+  /** Without the secrets of its server's entry. */
+  read(): RecordedBodies | undefined;
 }
 
 /** As OpenTelemetry calls them. */

@@ -29,7 +29,7 @@ it("nothing is called while the audit log is full and calls are to be refused, w
 /** What these tests do not look at. */
 const REST = {
   caught: new CaughtDay(0),
-  redact: (_: string | undefined, text: string) => text,
+  redactFor: () => undefined,
   servers: () => [],
   asks: () => undefined,
   endingTokens: () => [],

@@ -5,6 +5,7 @@ import type { AuditHeadAnswer } from "../../contracts/control/audit.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import type { ControlRequest, ControlRoutes } from "../../control/server.js";
 import type { CaughtDay } from "../../observe/calls/caught-day.js";
+import type { RedactFor } from "../../observe/calls/recording.js";
 import type { Log } from "../../observe/log.js";
 import type { CallRecords } from "../../observe/metrics/call-records.js";
 import type { CallObserver } from "../../observe/observed-call.js";
@@ -25,8 +26,7 @@ export interface LookoutParts {
   readonly auditDir: string | undefined;
   readonly log: Log;
   readonly caught: CaughtDay;
-  /** A text of a server's, without the secrets of its entry. */
-  readonly redact: (server: string | undefined, text: string) => string;
+  readonly redactFor: RedactFor;
   readonly servers: () => readonly string[];
   /** Questions about shared tools that wait for a person; undefined where nothing is shared. */
   readonly asks: () => Asks | undefined;
@@ -51,7 +51,7 @@ export class Lookout {
     auditDir,
     log,
     caught,
-    redact,
+    redactFor,
     servers,
     asks,
     endingTokens,
@@ -69,7 +69,7 @@ export class Lookout {
       warn: (text) => log.warn(text),
     });
     this.logLevels = new LogLevels(log, () => records.logChanged());
-    this.recordDesk = new RecordDesk({ records, observer, redact, servers });
+    this.recordDesk = new RecordDesk({ records, observer, redactFor, servers });
   }
 
   status(): Pick<GatewayStatus, "audit" | "recordings" | "asks" | "endingTokens"> {

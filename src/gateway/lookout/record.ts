@@ -3,7 +3,7 @@
 
 import type { RecordAnswer, RecordedBodies, RecordingShown } from "../../contracts/control/record.js";
 import { ControlError, type ControlRoutes } from "../../control/server.js";
-import type { Recordings } from "../../observe/calls/recording.js";
+import type { Recordings, RedactFor } from "../../observe/calls/recording.js";
 import type { CallRecords } from "../../observe/metrics/call-records.js";
 import type { CallObserver } from "../../observe/observed-call.js";
 import { isObject } from "../../protocol/jsonrpc.js";
@@ -16,8 +16,7 @@ const USUAL_FOR_MS = 600_000;
 export interface RecordParts {
   readonly records: CallRecords;
   readonly observer: CallObserver;
-  /** A text of a server's, without the secrets of its entry. */
-  readonly redact: (server: string | undefined, text: string) => string;
+  readonly redactFor: RedactFor;
   /** The servers of the config. */
   readonly servers: () => readonly string[];
 }
@@ -36,7 +35,10 @@ export class RecordDesk {
     return this.#recordings?.shown ?? [];
   }
 
-  /** `GET /record`, `POST /record` with `{server, tool?, forMs?}`, `POST /record/stop` with `{server?, tool?}`, `GET /calls/:seq/bodies`. */
+  /**
+   * `GET /record`, `POST /record` with `{server, tool?, forMs?}`, `POST /record/stop` with `{server?, tool?}` for that one or
+   * all, `GET /calls/:seq/bodies`.
+   */
   get routes(): ControlRoutes {
     return {
       "GET /record": (): RecordAnswer => ({ recordings: this.shown }),
@@ -66,9 +68,12 @@ export class RecordDesk {
         records.flush();
         const seq = Number(params["seq"]);
         const isKept = Number.isInteger(seq) && seq >= records.kept.first && seq <= records.kept.last;
-        const bodies = isKept ? records.kept.at(seq).recorded?.kept : undefined;
+        const bodies = isKept ? records.kept.at(seq).recorded?.read() : undefined;
         if (bodies === undefined) {
-          throw new ControlError("not-found", "Nothing was recorded of that call, or the recording is over.");
+          throw new ControlError(
+            "not-found",
+            "Nothing was recorded of that call, or the recording is over, or its server is no longer in the config.",
+          );
         }
         return bodies;
       },
@@ -82,7 +87,7 @@ export class RecordDesk {
 
   async #begin(server: string, tool: string | undefined, forMs: number): Promise<void> {
     const { Recordings } = await import("../../observe/calls/recording.js");
-    const recordings = this.#recordings ?? new Recordings(this.#parts.redact, systemClock.wall);
+    const recordings = this.#recordings ?? new Recordings(this.#parts.redactFor, systemClock);
     this.#recordings = recordings;
     if (!recordings.begin(server, tool, forMs)) {
       throw new ControlError("limit", "16 recordings are under way, and no more may be: end one by --stop.");
@@ -93,9 +98,9 @@ export class RecordDesk {
   /** For the end of the next; nothing is looked at in a call once none is left. */
   #wait(): void {
     clearTimeout(this.#timer);
-    const untilMs = this.#recordings?.sweep();
-    this.#parts.observer.recordings = untilMs === undefined ? undefined : this.#recordings;
-    if (untilMs === undefined) return;
-    this.#timer = setTimeout(() => this.#wait(), Math.max(1, untilMs - systemClock.wall())).unref();
+    const endMs = this.#recordings?.sweep();
+    this.#parts.observer.recordings = endMs === undefined ? undefined : this.#recordings;
+    if (endMs === undefined) return;
+    this.#timer = setTimeout(() => this.#wait(), Math.max(1, endMs - systemClock.now())).unref();
   }
 }

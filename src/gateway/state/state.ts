@@ -304,6 +304,20 @@ export function redactedText(
   return target === undefined ? text : redactorFor(target).redact(text);
 }
 
+/**
+ * Takes the secrets that a server's entry has now out of a text, whenever that is looked at. Undefined for a server that is
+ * not in the config: nobody knows what of its texts is secret.
+ */
+export function redactionOf(
+  servers: readonly { readonly name: string; readonly target: SecretSource }[],
+  server: string,
+): ((text: string, isCut: boolean) => string) | undefined {
+  const target = servers.find(({ name }) => name === server)?.target;
+  if (target === undefined) return undefined;
+  const redactor = redactorFor(target).asOfNow();
+  return (text, isCut) => redactor.redact(text, isCut);
+}
+
 /** A text that may hold words of any of them, on one line: without the secrets of all entries, and with nothing hidden. */
 export function safeLine(
   servers: readonly { readonly name: string; readonly target: SecretSource }[],

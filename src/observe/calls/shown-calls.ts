@@ -115,7 +115,7 @@ function shown(record: CallRecord, seq: number, kept: KeptCalls): KeptCall {
     bytesIn: record.bytesIn,
     bytes: record.bytes,
     trace: record.traceId,
-    ...(record.recorded?.kept === undefined ? {} : { recorded: true }),
+    ...(record.recorded?.isKept === true ? { recorded: true } : {}),
   };
 }
 

@@ -180,3 +180,14 @@ it("agents see the lines in which nothing was redacted, and are told where none 
   expect(redactor.forAgents("one\ntwo")).toBe("one\ntwo");
   expect(isRedacted(withoutRedacted(`a ${REDACTED}\n`))).toBe(false);
 });
+
+it("a text of now that is looked at later is without the tokens of now, those that are renewed meanwhile, too", () => {
+  const redactor = new Redactor(["opensesame-of-the-entry"]);
+  redactor.follow(["first-token-4711"]);
+  const then = redactor.asOfNow();
+  redactor.follow(["second-token-4712"]);
+  const text = "opensesame-of-the-entry, first-token-4711, second-token-4712";
+  expect(then.redact(text)).toBe("[redacted], [redacted], second-token-4712");
+  expect(redactor.redact(text)).toBe("[redacted], first-token-4711, [redacted]");
+  expect(then.redact("it is first-tok", true)).toBe("it is [redacted]");
+});

@@ -43,9 +43,9 @@ export class Redactor {
   /** Knows the values that do not change, or, of one without, those that come and go. */
   #base: Redactor | undefined;
   /** The spellings by their first characters: the time for a text does not grow with the number of values. */
-  readonly #buckets = new Map<string, Bucket>();
+  #buckets = new Map<string, Bucket>();
   /** To each spelling whether it is taken out anywhere, or only where it stands alone. */
-  readonly #spellings = new Map<string, boolean>();
+  #spellings = new Map<string, boolean>();
   /** Length of the longest spelling. */
   #longest = 0;
   #isOverfull = false;
@@ -96,6 +96,18 @@ export class Redactor {
   /** Values that come and go, such as tokens that are renewed: these now, in place of those of the last time. */
   follow(values: Iterable<string>): void {
     this.#base = new Redactor(values);
+  }
+
+  /** The same, with the values that it follows as they are now: for a text of now that is looked at later. */
+  asOfNow(): Redactor {
+    this.#index();
+    const same = new Redactor([], this.#base);
+    same.#values = undefined;
+    same.#buckets = this.#buckets;
+    same.#spellings = this.#spellings;
+    same.#longest = this.#longest;
+    same.#isOverfull = this.#isOverfull;
+    return same;
   }
 
   /**
