@@ -7,7 +7,7 @@ import type { ToolInShort } from "../../src/contracts/control/tools.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { adviceOn, type Phase, phasesOf, remarksOf, sizeText, timeText } from "../call-words.js";
 import { call } from "../door.js";
-import { link, messageOf, power } from "../model.js";
+import { gateway, link, messageOf, power } from "../model.js";
 import { go, query, setQuery } from "../router.js";
 import { fill } from "../try/filled.js";
 import { ActButton, Foreign, Line, Since, Table, useLines, useLoaded } from "../words.js";
@@ -343,6 +343,7 @@ export function OneCall({ seq }: { seq: number }) {
   }
   const phases = phasesOf(found);
   const advice = adviceOn(found);
+  const recorded = found.recorded === true && isRecording(found) ? true : undefined;
   return (
     <>
       <h1>
@@ -380,10 +381,16 @@ export function OneCall({ seq }: { seq: number }) {
         <Fact name="Result" value={sizeText(found.bytes)} />
         <Fact name="Cache" value={found.cache} />
       </dl>
-      {found.recorded === true && power.value === "operator" ? <Bodies seq={seq} /> : null}
-      {found.tool === undefined || found.server === undefined ? null : <Again call={found} />}
+      {recorded === true && power.value === "operator" ? <Bodies seq={seq} /> : null}
+      {found.tool === undefined || found.server === undefined ? null : <Again call={{ ...found, recorded }} />}
     </>
   );
+}
+
+/** What was recorded is not shown for longer than the gateway keeps it. */
+function isRecording({ server, tool }: KeptCall): boolean {
+  const recordings = gateway.value?.recordings ?? [];
+  return recordings.some((one) => one.server === server && (one.tool === undefined || one.tool === tool));
 }
 
 /** To the form of its tool, with what it was given where that was recorded. */
