@@ -15,8 +15,10 @@ export const record = defineCommand({
     summary: "Keeps arguments and results of calls for a while.",
     description:
       "Keeps arguments and results of a server's calls, or of one tool's, in the memory of the running gateway: 64 KiB a " +
-      "side, 16 MiB in all, without the secrets of the server's entry, and gone when the time is over. Nothing else keeps " +
-      "them. They are shown with each call on the page, to operators, and by --call. Without a server, what is recorded now.",
+      "side, 16 MiB in all, without the secrets of the server's entry, and gone when the time is over. Of plain calls " +
+      "nothing else keeps them; the outbox, mailboxes, the journal of who shares, the cache and the audit log with " +
+      '`"arguments": "redacted"` have what they need, recorded or not. They are shown with each call on the page, to ' +
+      "operators, and by --call. Without a server, what is recorded now.",
   },
   args: {
     what: {
@@ -26,7 +28,10 @@ export const record = defineCommand({
   },
   options: {
     for: { value: "TIME", description: "For so long, at most an hour: 30s, 10m, 1h. Default: 10m." },
-    stop: { description: "Ends it, and forgets what was kept. Without a server: all." },
+    stop: {
+      description:
+        "Ends it, and forgets what it kept. The one of a server leaves those of its tools. Without a server: all.",
+    },
     call: {
       value: "NUMBER",
       description: "Shows what was recorded of this call (`toolway calls --json` has numbers).",
