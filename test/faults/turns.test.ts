@@ -50,6 +50,7 @@ const HONEST: readonly [what: string, args: () => string][] = [
   ["one long string, all of it escaped", () => `{"x":"${filled('\\"')}"}`],
   ["190,000 strings", () => `{"x":[${listed(190_000, (n) => `"${"s".repeat(70)}${n}"`)}]}`],
   ["190,000 numbers", () => `{"x":[${listed(190_000, (n) => `0.${"1234567890".repeat(7)}${n}`)}]}`],
+  ["white space with a line break every other character", () => `{"x":${filled("\n ")}1}`],
   [
     "a table of 17,000 rows",
     () => `{"x":[${listed(17_000, (n) => `{${listed(10, (k) => `"column ${k}":"${n} ${"v".repeat(60)}"`)}}`)}]}`,

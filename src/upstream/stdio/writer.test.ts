@@ -26,9 +26,11 @@ it("A line for an idle server leaves at once, and those that follow in the same 
   expect(written.length).toBeLessThanOrEqual(3);
 });
 
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+
 describe("A line of megabytes", () => {
-  /** Both halves of a character stand at the ends of pieces. */
-  const long = `{"x":"${"😀".repeat(2 * PIECE_CHARS)}"}`;
+  /** So many characters stand before the first 😀 that one has its halves on both sides of PIECE_CHARS. */
+  const long = `{"xy":"${"😀".repeat(2 * PIECE_CHARS)}"}`;
 
   function open(written: Buffer[]) {
     const stream = new Writable({
@@ -48,26 +50,37 @@ describe("A line of megabytes", () => {
     const { writer, failed } = open(written);
     writer.send(long, undefined, true);
     writer.send("next", undefined, true);
-    const counts: number[] = [];
-    while (!written.at(-1)?.toString().endsWith("next\n")) {
-      counts.push(written.length);
-      await new Promise((resolve) => setImmediate(resolve));
+    /** How many pieces each turn wrote; the line behind the last leaves with it. */
+    const pieces: number[] = [];
+    for (let before = 0; written.at(-1)?.toString() !== "next\n"; before = written.length) {
+      await nextTurn();
+      if (before > 0) pieces.push(written.length - before);
     }
-    expect(Buffer.concat(written).toString()).toBe(`${long}\nnext\n`);
+    expect(Buffer.concat(written).equals(Buffer.from(`${long}\nnext\n`))).toBe(true);
     expect(Math.max(...written.map(({ length }) => length))).toBeLessThanOrEqual(3 * PIECE_CHARS);
-    // No turn writes two pieces.
-    expect(counts.slice(1).every((count, n) => count - (counts[n] as number) <= 2)).toBe(true);
-    expect(new Set(counts).size).toBeGreaterThan(3);
+    expect(pieces).toEqual([1, 1, 1, 2]);
     expect(failed).toEqual([]);
+  });
+
+  it("has spaces for line breaks, in each of its pieces, and is one line [bounded]", async () => {
+    const written: Buffer[] = [];
+    const { writer } = open(written);
+    writer.send(`{"é":${"\n\r\t".repeat(PIECE_CHARS)}1\r\n}\n`, undefined, true);
+    writer.send('{\r\n\n"é":1\r}', undefined, true);
+    while (!written.at(-1)?.toString().endsWith("1 }\n")) await nextTurn();
+    const lines = `{"é":${"  \t".repeat(PIECE_CHARS)}1  } \n{   "é":1 }\n`;
+    expect(Buffer.concat(written).equals(Buffer.from(lines))).toBe(true);
   });
 
   it("is written to its end where the input ends meanwhile", async () => {
     const written: Buffer[] = [];
     const { writer, stream } = open(written);
     writer.send(long, undefined, true);
+    writer.send("next", undefined, true);
     writer.end();
     await new Promise((resolve) => stream.once("finish", resolve));
-    expect(Buffer.concat(written).toString()).toBe(`${long}\n`);
+    expect(Buffer.concat(written).equals(Buffer.from(`${long}\n`))).toBe(true);
+    expect(Math.max(...written.map(({ length }) => length))).toBeLessThanOrEqual(3 * PIECE_CHARS);
   });
 
   it("goes no further where the child is gone, and what waits behind it was not sent", async () => {
@@ -76,7 +89,7 @@ describe("A line of megabytes", () => {
     writer.send(long, undefined, true);
     writer.send("next", { id: 1 } as never, true);
     writer.abandon();
-    for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
+    for (let n = 0; n < 20; n++) await nextTurn();
     expect(written).toHaveLength(1);
     expect(failed).toEqual(["The server closed its input before the message was written."]);
   });

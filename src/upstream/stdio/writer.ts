@@ -71,8 +71,9 @@ export class LineWriter {
       if (this.#state === "broken") this.#fail(ticket, notTaken());
       return;
     }
-    // Line breaks in JSON text stand between tokens only; a carriage return is a line break to some servers.
-    const line = text.includes("\n") || text.includes("\r") ? text.replace(/[\r\n]+/g, " ") : text;
+    // Those of a long line are looked for as its pieces are written.
+    const hasBreaks = !isLong(text) && (text.includes("\n") || text.includes("\r"));
+    const line = hasBreaks ? breaksToSpaces(Buffer.from(text)).toString() : text;
     const bytes = Buffer.byteLength(line) + 1;
     if ((this.#writing?.bytes ?? 0) + this.#waitingBytes + bytes > this.#maxPendingBytes) {
       this.#fail(ticket, new Fault("limit", `The server does not read: ${this.#maxPendingBytes} bytes wait for it.`));
@@ -104,13 +105,10 @@ export class LineWriter {
   end(): void {
     if (this.#state === "ended") return;
     if (this.#state === "open" && this.#writing === undefined) this.#flush();
-    if (this.#state === "open" && this.#rest !== undefined) {
-      this.#stream.write(`${this.#rest.text.slice(this.#rest.at)}\n`, "utf8", this.#onWritten);
-    }
-    this.#rest = undefined;
     this.#state = "ended";
     this.#take(this.#waiting.length);
-    this.#stream.end();
+    // The last piece of a long line ends it else.
+    if (this.#rest === undefined) this.#stream.end();
   }
 
   /** The child is gone: fails what was certainly not sent. */
@@ -134,7 +132,7 @@ export class LineWriter {
     const lines = this.#take(count);
     this.#writing = { lines, bytes };
     const [first] = lines;
-    if (first === undefined || text.length <= PIECE_CHARS) this.#stream.write(text, "utf8", this.#onWritten);
+    if (first === undefined || !isLong(first.text)) this.#stream.write(text, "utf8", this.#onWritten);
     else {
       // It is alone in its batch.
       this.#rest = { text: first.text, at: 0 };
@@ -149,15 +147,20 @@ export class LineWriter {
     let end = Math.min(at + PIECE_CHARS, text.length);
     // The two halves of a character beyond the first 65,536 are encoded together.
     if (isFirstHalf(text.charCodeAt(end - 1)) && end < text.length) end--;
-    const isLast = end === text.length;
     rest.at = end;
-    if (isLast) this.#rest = undefined;
-    if (isLast) this.#stream.write(`${text.slice(at)}\n`, "utf8", this.#onWritten);
-    else this.#stream.write(text.slice(at, end), "utf8", this.#onPieceWritten);
+    const piece = text.slice(at, end);
+    if (end < text.length) {
+      this.#stream.write(breaksToSpaces(Buffer.from(piece)), this.#onPieceWritten);
+      return;
+    }
+    this.#rest = undefined;
+    const last = Buffer.from(`${piece}\n`);
+    breaksToSpaces(last.subarray(0, -1));
+    this.#stream.write(last, this.#onWritten);
+    if (this.#state === "ended") this.#stream.end();
   };
 
   readonly #onPieceWritten = (error: Error | null | undefined): void => {
-    // The end of the input has written the rest.
     if (this.#rest === undefined) return;
     if (error === null || error === undefined) setImmediate(this.#writePiece);
     else {
@@ -202,6 +205,23 @@ export class LineWriter {
   #fail(ticket: Ticket | undefined, fault: Fault): void {
     if (ticket !== undefined && this.#state !== "ended") this.#events.onFailed(ticket, fault, false);
   }
+}
+
+/** Such a line is alone in its batch, and is written in pieces. */
+function isLong(text: string): boolean {
+  return text.length >= PIECE_CHARS;
+}
+
+/**
+ * In place: line breaks in JSON text stand between tokens only, and a carriage return is one to some servers. Byte by
+ * byte, because a text may have nothing else in it, and a search for each of half a million takes 70 ms.
+ */
+function breaksToSpaces(bytes: Buffer): Buffer {
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i];
+    if (byte === 0x0a || byte === 0x0d) bytes[i] = 0x20;
+  }
+  return bytes;
 }
 
 function isFirstHalf(code: number): boolean {
