@@ -1,11 +1,15 @@
 // Finds where the values of a JSON text stand, without building them: the spans that splicing replaces.
 // Works on text that JSON.parse has accepted; it does not validate.
 
-export interface Member {
-  readonly key: string;
-  /** Of the value: [start, end). */
+/** Where a value stands: [start, end). */
+interface Span {
   readonly start: number;
   readonly end: number;
+}
+
+/** The span is the value's. */
+export interface Member extends Span {
+  readonly key: string;
 }
 
 const QUOTE = 0x22;
@@ -19,10 +23,18 @@ const COMMA = 0x2c;
 function skipSpace(text: string, at: number): number {
   let i = at;
   for (;;) {
-    const c = text.charCodeAt(i);
-    if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return i;
+    if (!isSpace(text.charCodeAt(i))) return i;
     i++;
   }
+}
+
+function isSpace(c: number): boolean {
+  return c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09;
+}
+
+/** Whether `c` stands behind a number, true, false or null. */
+function endsPlain(c: number): boolean {
+  return c === COMMA || c === CLOSE_BRACE || c === CLOSE_BRACKET || c <= 0x20;
 }
 
 /** After an escaped quote, so many characters are looked at one by one: where one is, there are more. */
@@ -43,11 +55,14 @@ function leaveString(text: string, at: number, until: number): number {
     const quote = text.indexOf('"', i);
     if (quote < 0) return text.length;
     let slashes = 0;
-    while (text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes++;
-    if (slashes % 2 === 0) return quote + 1;
-    i = quote + 1;
+    while (slashes < NEAR_CHARS && text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes++;
+    // There may be millions: those are not counted from the end, but walked over from `i`, of which `until` has a say.
+    const isRun = slashes === NEAR_CHARS;
+    if (!isRun && slashes % 2 === 0) return quote + 1;
+    if (!isRun) i = quote + 1;
+    const near = isRun ? Math.max(until, i + NEAR_CHARS) : i + NEAR_CHARS;
     // A search for each of millions of quotes takes many times as long as a look at each character.
-    for (const near = Math.min(i + NEAR_CHARS, text.length); i < near; i++) {
+    for (const end = Math.min(near, text.length); i < end; i++) {
       const c = text.charCodeAt(i);
       if (c === QUOTE) return i + 1;
       if (c === BACKSLASH) i++;
@@ -62,10 +77,7 @@ export function skipValue(text: string, at: number): number {
   if (first === QUOTE) return skipString(text, at);
   if (first !== OPEN_BRACE && first !== OPEN_BRACKET) {
     let i = at;
-    for (; i < text.length; i++) {
-      const c = text.charCodeAt(i);
-      if (c === COMMA || c === CLOSE_BRACE || c === CLOSE_BRACKET || c <= 0x20) break;
-    }
+    while (i < text.length && !endsPlain(text.charCodeAt(i))) i++;
     return i;
   }
   let depth = 0;
@@ -99,7 +111,10 @@ export function scanMessage(text: string): { members: Member[]; params: Member[]
 }
 
 /** So many characters are walked over in one turn of the event loop, which takes a few milliseconds. */
-const CHARS_A_TURN = 2 * 1024 * 1024;
+const CHARS_A_TURN = 1024 * 1024;
+
+/** A member or an element takes as long as so many characters in the midst of a value, however short it is. */
+const MEMBER_CHARS = 128;
 
 /** The same as scanMessage for a text of megabytes, where `pause` lets others have their turn. */
 export async function scanLongMessage(
@@ -109,64 +124,119 @@ export async function scanLongMessage(
 ): Promise<{ members: Member[]; params: Member[] | undefined }> {
   const members: Member[] = [];
   const params: Member[] = [];
-  await scanLongObject(text, 0, members, params, new LongWalk(text, pause, charsATurn));
+  await inTurns(scanLongObject(text, 0, members, params, new LongWalk(text, charsATurn)), pause);
   return { members, params: params.length === 0 ? undefined : params };
 }
 
+/** The same as scanElements for a text of megabytes. */
+export async function scanLongElements(
+  text: string,
+  pause: () => Promise<void>,
+  charsATurn: number = CHARS_A_TURN,
+): Promise<Span[]> {
+  const elements: Span[] = [];
+  await inTurns(scanLongArray(text, elements, new LongWalk(text, charsATurn)), pause);
+  return elements;
+}
+
+/** A walk that yields where its turn is over. */
+type Walking<T> = Generator<undefined, T, undefined>;
+
+async function inTurns(walking: Walking<unknown>, pause: () => Promise<void>): Promise<void> {
+  while (walking.next().done !== true) await pause();
+}
+
 /** As scanObject does it. */
-async function scanLongObject(
+function* scanLongObject(
   text: string,
   at: number,
   members: Member[],
   inner: Member[] | undefined,
   walk: LongWalk,
-): Promise<number> {
-  let i = skipSpace(text, at);
+): Walking<number> {
+  let i = yield* walk.space(at);
   if (text.charCodeAt(i) !== OPEN_BRACE) return i;
-  i = skipSpace(text, i + 1);
+  i = yield* walk.space(i + 1);
   while (text.charCodeAt(i) === QUOTE) {
-    const keyEnd = skipString(text, i);
+    const keyEnd = yield* walk.skip(i);
     const rawKey = text.slice(i + 1, keyEnd - 1);
+    // To parse a long one is a turn's work.
+    walk.spend(rawKey.length);
+    const colon = yield* walk.space(keyEnd);
     const key = rawKey.includes("\\") ? (JSON.parse(text.slice(i, keyEnd)) as string) : rawKey;
-    const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
+    walk.spend(MEMBER_CHARS + rawKey.length);
+    const start = yield* walk.space(colon + 1);
     const inside = inner?.length === 0 && key === "params" && text.charCodeAt(start) === OPEN_BRACE;
-    const end = inside ? await scanLongObject(text, start, inner, undefined, walk) : await walk.skip(start);
+    const end = yield* inside ? scanLongObject(text, start, inner, undefined, walk) : walk.skip(start);
     members.push({ key, start, end });
-    i = skipSpace(text, end);
+    i = yield* walk.space(end);
     if (text.charCodeAt(i) !== COMMA) break;
-    i = skipSpace(text, i + 1);
+    i = yield* walk.space(i + 1);
   }
   return i + 1;
 }
 
-/** skipValue in turns. */
+/** As scanElements does it. */
+function* scanLongArray(text: string, elements: Span[], walk: LongWalk): Walking<void> {
+  let i = yield* walk.space(0);
+  if (text.charCodeAt(i) !== OPEN_BRACKET) return;
+  i = yield* walk.space(i + 1);
+  while (i < text.length && text.charCodeAt(i) !== CLOSE_BRACKET) {
+    const end = yield* walk.skip(i);
+    elements.push({ start: i, end });
+    walk.spend(MEMBER_CHARS);
+    i = yield* walk.space(end);
+    if (text.charCodeAt(i) !== COMMA) break;
+    i = yield* walk.space(i + 1);
+  }
+}
+
+/** skipSpace and skipValue in turns. */
 class LongWalk {
   readonly #text: string;
-  readonly #pause: () => Promise<void>;
   readonly #charsATurn: number;
   /** Where this turn ends. */
   #until: number;
 
-  constructor(text: string, pause: () => Promise<void>, charsATurn: number) {
+  constructor(text: string, charsATurn: number) {
     this.#text = text;
-    this.#pause = pause;
     this.#charsATurn = charsATurn;
     this.#until = charsATurn;
   }
 
-  async skip(at: number): Promise<number> {
+  /** What takes as long as walking over `chars` was done on the way. */
+  spend(chars: number): void {
+    this.#until -= chars;
+  }
+
+  *space(at: number): Walking<number> {
+    const text = this.#text;
+    let i = at;
+    for (;;) {
+      if (i >= this.#until) yield this.#nextTurn(i);
+      if (!isSpace(text.charCodeAt(i))) return i;
+      i++;
+    }
+  }
+
+  *skip(at: number): Walking<number> {
     const text = this.#text;
     const first = text.charCodeAt(at);
-    if (first !== QUOTE && first !== OPEN_BRACE && first !== OPEN_BRACKET) return skipValue(text, at);
+    const isPlain = first !== QUOTE && first !== OPEN_BRACE && first !== OPEN_BRACKET;
     let depth = 0;
     let i = at;
     while (i < text.length) {
-      if (i >= this.#until) await this.#nextTurn(i);
+      if (i >= this.#until) yield this.#nextTurn(i);
       const c = text.charCodeAt(i);
+      if (isPlain) {
+        if (endsPlain(c)) return i;
+        i++;
+        continue;
+      }
       if (c === QUOTE) {
         let end = leaveString(text, i + 1, this.#until);
         while (end < 0) {
-          await this.#nextTurn(~end);
+          yield this.#nextTurn(~end);
           end = leaveString(text, ~end, this.#until);
         }
         i = end;
@@ -181,8 +251,7 @@ class LongWalk {
     return i;
   }
 
-  async #nextTurn(at: number): Promise<void> {
-    await this.#pause();
+  #nextTurn(at: number): undefined {
     this.#until = at + this.#charsATurn;
   }
 }
@@ -223,12 +292,8 @@ function scanObject(
 }
 
 /** The elements of the array that starts at `at`, as [start, end) pairs; the first `max` of them. */
-export function scanElements(
-  text: string,
-  at: number,
-  max = Number.POSITIVE_INFINITY,
-): { start: number; end: number }[] {
-  const elements: { start: number; end: number }[] = [];
+export function scanElements(text: string, at: number, max = Number.POSITIVE_INFINITY): Span[] {
+  const elements: Span[] = [];
   let i = skipSpace(text, at);
   if (text.charCodeAt(i) !== OPEN_BRACKET) return elements;
   i = skipSpace(text, i + 1);

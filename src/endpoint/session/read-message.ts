@@ -5,7 +5,7 @@ import { JsonShape } from "../../protocol/bytes/scan-bytes.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { type Message, type RequestMessage, toLongMessage, toMessage } from "../../protocol/message.js";
-import { deeperThan, scanElements } from "../../protocol/scan.js";
+import { deeperThan, scanElements, scanLongElements } from "../../protocol/scan.js";
 import type { HeldBytes, Holder } from "../../runtime/memory/held-bytes.js";
 import { KIB } from "../../runtime/sizes.js";
 import type { EndpointLimits } from "./limits.js";
@@ -19,8 +19,11 @@ export const SHORT_BYTES = 4 * KIB;
 /** A text that is shorter is judged when it is there; a longer one as it comes. */
 export const SMALL_BYTES = 64 * KIB;
 
-/** So much of a long batch becomes messages in one turn of the event loop, which takes a few milliseconds. */
-const BATCH_CHARS_A_TURN = 1024 * KIB;
+/**
+ * So much of a long batch becomes messages in one turn of the event loop, which takes a few milliseconds where all of it
+ * is members of a few characters.
+ */
+const BATCH_CHARS_A_TURN = 128 * KIB;
 
 /** Why a text of `bytes` is refused that finds no room even where nothing else is held. */
 export function tooLargeToHold(noun: string, bytes: number, { limit, largestBody }: HeldBytes): string {
@@ -97,7 +100,7 @@ function toMessages(
   try {
     if (!Array.isArray(value)) return toMessage(text, value);
     if (value.length > batchMessages) return invalid(words.longBatch(batchMessages));
-    return elementsOf(text).map((element, index) => toMessage(element, value[index]));
+    return scanElements(text, 0).map(({ start, end }, index) => toMessage(text.slice(start, end), value[index]));
   } catch (error) {
     return unreadableBy(error);
   }
@@ -116,7 +119,8 @@ export async function toLongMessages(
     if (value.length > batchMessages) return invalid(words.longBatch(batchMessages));
     const messages: Message[] = [];
     let chars = text.length;
-    for (const element of elementsOf(text)) {
+    for (const { start, end } of await scanLongElements(text, pause)) {
+      const element = text.slice(start, end);
       if (chars >= BATCH_CHARS_A_TURN) await pause();
       chars = (chars >= BATCH_CHARS_A_TURN ? 0 : chars) + element.length;
       messages.push(await toLongMessage(element, value[messages.length], pause));
@@ -160,8 +164,4 @@ export class TextCheck {
 
 function invalid(why: string): Unreadable {
   return { kind: "unreadable", code: ErrorCode.invalidRequest, why };
-}
-
-function elementsOf(batch: string): string[] {
-  return scanElements(batch, 0).map(({ start, end }) => batch.slice(start, end));
 }
