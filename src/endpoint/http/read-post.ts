@@ -2,7 +2,6 @@
 // that take POSTs read by this; what the messages mean is the receiver's to say.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { StringDecoder } from "node:string_decoder";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Principal } from "../../contracts/caller.js";
 import { Fault, LIMIT, toRpcError } from "../../protocol/errors.js";
@@ -15,14 +14,15 @@ import { idText } from "../session/call.js";
 import type { EndpointLimits } from "../session/limits.js";
 import {
   BODY,
+  decodeLong,
   hasRequest,
   heldBy,
-  parseText,
+  LONG_BYTES,
+  readLongMessage,
   readMessage,
   SHORT_BYTES,
   SMALL_BYTES,
   TextCheck,
-  toLongMessages,
   tooLargeToHold,
   type Unreadable,
 } from "../session/read-message.js";
@@ -56,11 +56,6 @@ type WithReader = IncomingMessage & { [READER]: PostReader };
 
 /** A body that is this many times over the limit is not even read to its end: the connection is closed. */
 const MAX_DRAINED = 4;
-
-/** From here on, reading a body is work for more than one turn of the loop: each step takes some milliseconds. */
-const LONG_BYTES = 1024 * 1024;
-/** So much is decoded in one turn. */
-const DECODED_A_TURN = 4 * 1024 * 1024;
 
 /** A body that comes in pieces shorter than this is copied together: the object of a piece is larger than the piece. */
 const SHORT_PIECE_BYTES = 4 * KIB;
@@ -282,10 +277,7 @@ class PostReader implements OpenBody {
     this.#rest = undefined;
     this.#first = undefined;
     try {
-      const text = await decode(pieces);
-      const parsed = parseText(text, BODY);
-      await nextTurn();
-      const read = "value" in parsed ? await toLongMessages(text, parsed.value, limits, BODY, nextTurn) : parsed;
+      const read = await readLongMessage(await decodeLong(pieces, nextTurn), limits, BODY, nextTurn);
       await nextTurn();
       this.#take(read);
     } catch (error) {
@@ -317,29 +309,6 @@ class PostReader implements OpenBody {
     else to.onMessage(read);
   }
 }
-
-/** Lets go of the pieces as it goes. The parts are joined at once: a string of many parts is slow to be read. */
-async function decode(pieces: Buffer[]): Promise<string> {
-  const decoder = new StringDecoder("utf8");
-  const parts: string[] = [];
-  let bytes = 0;
-  for (let i = 0; i < pieces.length; i++) {
-    const piece = pieces[i] as Buffer;
-    parts.push(decoder.write(piece));
-    pieces[i] = NOTHING;
-    bytes += piece.length;
-    if (bytes < DECODED_A_TURN) continue;
-    bytes = 0;
-    await nextTurn();
-  }
-  await nextTurn();
-  parts.push(decoder.end());
-  const text = parts.join("");
-  await nextTurn();
-  return text;
-}
-
-const NOTHING = Buffer.alloc(0);
 
 // Shared by all requests, so that reading a body makes no closures.
 function onData(this: IncomingMessage, chunk: Buffer): void {

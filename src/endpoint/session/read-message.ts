@@ -1,6 +1,7 @@
 // A text that an agent sent becomes a message or a batch: its bounds are checked before it is parsed, and it is parsed
 // once. Every transport reads by this; which era a message is of is decided by whoever gets it.
 
+import { StringDecoder } from "node:string_decoder";
 import { JsonShape } from "../../protocol/bytes/scan-bytes.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
@@ -18,6 +19,12 @@ export const SHORT_BYTES = 4 * KIB;
 
 /** A text that is shorter is judged when it is there; a longer one as it comes. */
 export const SMALL_BYTES = 64 * KIB;
+
+/** From here on, reading a text is work for more than one turn of the loop: each step takes some milliseconds. */
+export const LONG_BYTES = 1024 * KIB;
+
+/** So much is decoded in one turn. */
+const DECODED_A_TURN = 4 * 1024 * KIB;
 
 /**
  * So much of a long batch becomes messages in one turn of the event loop, which takes a few milliseconds where all of it
@@ -81,8 +88,43 @@ export function readMessage(text: string, limits: EndpointLimits, words: TextWor
   return "value" in parsed ? toMessages(text, parsed.value, limits, words) : parsed;
 }
 
-/** The first half of it. */
-export function parseText(text: string, words: TextWords): { readonly value: unknown } | Unreadable {
+/** The same for a text of megabytes, where `pause` lets others have their turn. */
+export async function readLongMessage(
+  text: string,
+  limits: EndpointLimits,
+  words: TextWords,
+  pause: () => Promise<void>,
+): Promise<Message | Message[] | Unreadable> {
+  const parsed = parseText(text, words);
+  await pause();
+  return "value" in parsed ? toLongMessages(text, parsed.value, limits, words, pause) : parsed;
+}
+
+/** Lets go of the pieces as it goes. The parts are joined at once: a string of many parts is slow to be read. */
+export async function decodeLong(pieces: Buffer[], pause: () => Promise<void>): Promise<string> {
+  const decoder = new StringDecoder("utf8");
+  const parts: string[] = [];
+  let bytes = 0;
+  for (let i = 0; i < pieces.length; i++) {
+    const piece = pieces[i] as Buffer;
+    parts.push(decoder.write(piece));
+    pieces[i] = NOTHING;
+    bytes += piece.length;
+    if (bytes < DECODED_A_TURN) continue;
+    bytes = 0;
+    await pause();
+  }
+  await pause();
+  parts.push(decoder.end());
+  const text = parts.join("");
+  await pause();
+  return text;
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** The first half of reading. */
+function parseText(text: string, words: TextWords): { readonly value: unknown } | Unreadable {
   try {
     return { value: JSON.parse(text) };
   } catch {
@@ -106,8 +148,7 @@ function toMessages(
   }
 }
 
-/** The same for a text of megabytes, where `pause` lets others have their turn. */
-export async function toLongMessages(
+async function toLongMessages(
   text: string,
   value: unknown,
   { batchMessages }: EndpointLimits,

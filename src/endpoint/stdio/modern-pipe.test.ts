@@ -72,6 +72,18 @@ describe("a modern agent over stdio", () => {
     expect(service.opened).toHaveLength(1);
   });
 
+  it("has nothing of a long line taken where it is gone before that was read [bounded]", async () => {
+    const { write, input, service, endpoint } = pipe();
+    const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+    write(tool(1, "hold", { x: "x".repeat(2_000_000) }));
+    write(tool(2, "hold"));
+    while (!input.isPaused()) await nextTurn();
+    input.destroy();
+    await endpoint.closed;
+    for (let n = 0; n < 50; n++) await nextTurn();
+    expect(service.held).toEqual([]);
+  });
+
   it("shares the pipe with a legacy session", async () => {
     const { write, answer, service, lines } = pipe();
     write(hello("2025-11-25", { sampling: {} }));

@@ -1,6 +1,7 @@
 // An agent at the other end of one pipe: stdio, or the old HTTP+SSE. Its texts are read here, and each message goes to
 // the era that it is of. Where the texts come from and how they are framed is not its concern.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AgentProfile, Principal } from "../../contracts/caller.js";
 import { Fault, LIMIT, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject } from "../../protocol/jsonrpc.js";
@@ -10,7 +11,7 @@ import { type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { saysModern } from "../modern/checks.js";
 import { idText } from "../session/call.js";
 import { profileOf } from "../session/profile.js";
-import { hasRequest, heldBy, PIPED, readMessage } from "../session/read-message.js";
+import { hasRequest, heldBy, PIPED, readLongMessage, readMessage } from "../session/read-message.js";
 import { boundCapabilities } from "../session/session-id.js";
 import { LegacyPipe, type LegacyPipeOptions } from "./legacy-pipe.js";
 import type { ModernPipe } from "./modern-pipe.js";
@@ -26,6 +27,7 @@ export class PipePeer {
   readonly #options: PipePeerOptions;
   readonly #legacy: LegacyPipe;
   #isIntroduced = false;
+  #isClosed = false;
 
   constructor(options: PipePeerOptions) {
     this.#options = options;
@@ -50,25 +52,43 @@ export class PipePeer {
    * throws: what is wrong with the text is answered.
    */
   receive(text: string, holder: Holder, cost: number): void {
-    const { limits, out, failed } = this.#options;
     try {
-      const read = readMessage(text, limits, PIPED);
-      if (hasRequest(read)) {
-        if (!holder.hold(cost)) {
-          this.#refuseRequests(Array.isArray(read) ? read : [read]);
-          return;
-        }
-        heldBy(read, holder);
-      }
-      if (Array.isArray(read)) this.takeBatch(read);
-      else if (read.kind === "unreadable") out.refuse(read.code, read.why);
-      else this.take(read);
+      this.#takeRead(readMessage(text, this.#options.limits, PIPED), holder, cost);
     } catch (error) {
-      if (error instanceof Fault) out.refuse(ErrorCode.invalidRequest, error.message);
-      else {
-        failed(error);
-        out.refuse(ErrorCode.internal, toRpcError(error).message);
+      this.#fail(error);
+    }
+  }
+
+  /** The same for a text of megabytes, with a turn of the loop for each step. The caller keeps the order of texts. */
+  async receiveLong(text: string, holder: Holder, cost: number): Promise<void> {
+    try {
+      const read = await readLongMessage(text, this.#options.limits, PIPED, nextTurn);
+      await nextTurn();
+      if (!this.#isClosed) this.#takeRead(read, holder, cost);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #takeRead(read: ReturnType<typeof readMessage>, holder: Holder, cost: number): void {
+    if (hasRequest(read)) {
+      if (!holder.hold(cost)) {
+        this.#refuseRequests(Array.isArray(read) ? read : [read]);
+        return;
       }
+      heldBy(read, holder);
+    }
+    if (Array.isArray(read)) this.takeBatch(read);
+    else if (read.kind === "unreadable") this.#options.out.refuse(read.code, read.why);
+    else this.take(read);
+  }
+
+  #fail(error: unknown): void {
+    const { out, failed } = this.#options;
+    if (error instanceof Fault) out.refuse(ErrorCode.invalidRequest, error.message);
+    else {
+      failed(error);
+      out.refuse(ErrorCode.internal, toRpcError(error).message);
     }
   }
 
@@ -100,6 +120,7 @@ export class PipePeer {
 
   /** What is in flight is answered with `fault`, if anybody still reads. */
   close(fault: Fault): void {
+    this.#isClosed = true;
     this.#legacy.close(fault);
     this.#options.modern?.close(fault);
     this.#options.out.end();

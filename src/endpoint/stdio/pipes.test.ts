@@ -133,6 +133,35 @@ describe("a legacy agent over stdio", () => {
     expect(lines[7].map((reply: { id: unknown }) => reply.id)).toEqual([1, 2]);
   });
 
+  it("has its long lines read in turns, and nothing behind one overtakes it [bounded]", async () => {
+    const { input, lines, service, endpoint } = pipe();
+    const long = (id: number) => rpc(id, "ping", { x: "é".repeat(1_000_000) });
+    const deep = `${"[".repeat(1_500_000)}`;
+    const sent = [
+      hello(),
+      long(1),
+      rpc(2, "ping"),
+      deep,
+      rpc(3, "ping"),
+      long(4),
+      rpc(5, "ping"),
+      "",
+      rpc(6, "test/echo"),
+    ];
+    // All in one chunk, and the end of the input right behind it.
+    input.end(sent.map((message) => `${typeof message === "string" ? message : JSON.stringify(message)}\n`).join(""));
+    let turns = 0;
+    while (lines.length < 2) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turns++;
+    }
+    expect(turns).toBeGreaterThan(5);
+    await endpoint.closed;
+    expect(lines.map(({ id }) => id)).toEqual([0, 1, 2, null, 3, 4, 5, 6]);
+    expect(lines[3].error.message).toContain("nested deeper");
+    expect(service.closed).toHaveLength(1);
+  });
+
   it("gets large replies apart from what comes meanwhile, and is told when one broke off", async () => {
     const { lines, write, service } = pipe();
     write(hello());

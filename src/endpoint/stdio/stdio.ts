@@ -2,17 +2,27 @@
 
 import { randomBytes } from "node:crypto";
 import type { Readable, Writable } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AgentProfile, Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault, LIMIT } from "../../protocol/errors.js";
 import { type Clock, systemClock } from "../../runtime/clock.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
-import { BODY_COST, HeldBytes, NO_ROOM } from "../../runtime/memory/held-bytes.js";
+import { BODY_COST, HeldBytes, type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { createSealer, type Sealer } from "../../runtime/seal.js";
 import { ModernEra } from "../modern/era.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
 import { ENDPOINT_LIMITS, type EndpointLimits } from "../session/limits.js";
-import { PIPED, SHORT_BYTES, SMALL_BYTES, TextCheck, tooLargeToHold } from "../session/read-message.js";
+import {
+  decodeLong,
+  LONG_BYTES,
+  PIPED,
+  SHORT_BYTES,
+  SMALL_BYTES,
+  TextCheck,
+  tooLargeToHold,
+  type Unreadable,
+} from "../session/read-message.js";
 import { ModernPipe } from "./modern-pipe.js";
 import { LINES, PipeOut } from "./out.js";
 import { PipePeer } from "./peer.js";
@@ -66,6 +76,8 @@ class Stdio implements StdioEndpoint {
   readonly #lines: LineSplitter;
   readonly #held: HeldBytes;
   readonly #owner: string;
+  /** While a long line is read: those that came with its end. The input is paused meanwhile. */
+  #behind: Buffer[] | undefined;
   #settle: () => void = () => {};
   #over = false;
 
@@ -115,7 +127,7 @@ class Stdio implements StdioEndpoint {
     output.on("close", () => this.#gone());
     output.on("drain", () => {
       this.#out.recount();
-      input.resume();
+      if (this.#behind === undefined) input.resume();
     });
   }
 
@@ -127,6 +139,10 @@ class Stdio implements StdioEndpoint {
 
   #line(line: Buffer): void {
     if (this.#over) return;
+    if (this.#behind !== undefined) {
+      this.#behind.push(line);
+      return;
+    }
     const holder = this.#held.holder(this.#owner);
     const cost = line.length * BODY_COST;
     if (line.length >= SHORT_BYTES && !holder.hold(cost)) {
@@ -134,11 +150,47 @@ class Stdio implements StdioEndpoint {
       this.#out.refuse(LIMIT, neverFits ? tooLargeToHold("line", line.length, this.#held) : SKIPPED);
       return;
     }
+    if (line.length >= LONG_BYTES) {
+      this.#behind = [];
+      this.#input.pause();
+      void this.#longLine(piecesOf(line), holder, cost);
+      return;
+    }
     const unreadable = line.length < SMALL_BYTES ? undefined : new TextCheck(this.#limits, PIPED).push(line);
     const text = unreadable === undefined ? line.toString().trim() : "";
     if (unreadable !== undefined) this.#out.refuse(unreadable.code, unreadable.why);
     else if (text !== "") this.#peer.receive(text, holder, cost);
     holder.releaseUnclaimed();
+  }
+
+  /** The same in turns: nobody else waits for all of it. The bytes are let go of once they are decoded. */
+  async #longLine(pieces: Buffer[], holder: Holder, cost: number): Promise<void> {
+    const unreadable = await this.#judge(pieces);
+    const text = unreadable === undefined ? (await decodeLong(pieces, nextTurn)).trim() : "";
+    if (unreadable !== undefined && !this.#over) this.#out.refuse(unreadable.code, unreadable.why);
+    else if (text !== "") await this.#peer.receiveLong(text, holder, cost);
+    holder.releaseUnclaimed();
+    this.#readOn();
+  }
+
+  async #judge(pieces: readonly Buffer[]): Promise<Unreadable | undefined> {
+    const check = new TextCheck(this.#limits, PIPED);
+    for (const piece of pieces) {
+      const unreadable = check.push(piece);
+      if (unreadable !== undefined) return unreadable;
+      await nextTurn();
+    }
+    return undefined;
+  }
+
+  #readOn(): void {
+    const behind = this.#behind ?? [];
+    this.#behind = undefined;
+    // Where one of them is long, the others wait for it.
+    for (const line of behind) this.#line(line);
+    if (this.#over) return;
+    if (this.#out.overflowing) this.#gone();
+    else if (this.#behind === undefined && !this.#out.full) this.#input.resume();
   }
 
   #skipped(hadRoom: boolean): void {
@@ -158,7 +210,7 @@ class Stdio implements StdioEndpoint {
 
   async close({ drainMs = 0 }: { drainMs?: number } = {}): Promise<void> {
     const deadline = performance.now() + drainMs;
-    while (!this.#over && this.#peer.inFlight > 0 && performance.now() < deadline) {
+    while (!this.#over && (this.#behind !== undefined || this.#peer.inFlight > 0) && performance.now() < deadline) {
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
     if (this.#over) return;
@@ -177,4 +229,10 @@ class Stdio implements StdioEndpoint {
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
   }
+}
+
+function piecesOf(line: Buffer): Buffer[] {
+  const pieces: Buffer[] = [];
+  for (let at = 0; at < line.length; at += LONG_BYTES) pieces.push(line.subarray(at, at + LONG_BYTES));
+  return pieces;
 }
