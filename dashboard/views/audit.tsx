@@ -11,6 +11,7 @@ import {
 import { csvRow } from "../../src/runtime/words/csv.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { call } from "../door.js";
+import { FilterText } from "../filter-text.js";
 import { gateway, link, messageOf, power } from "../model.js";
 import { query, setQuery } from "../router.js";
 import { saveFile } from "../save.js";
@@ -189,26 +190,9 @@ function Search() {
       <h2 id="lines">Lines</h2>
       <p class="filters">
         {TEXTS.map((name) => (
-          <label key={name}>
-            {{ server: "Server", tool: "Tool", principal: "Agent" }[name]}{" "}
-            <input
-              type="search"
-              size={12}
-              value={asked.get(name) ?? ""}
-              onChange={({ currentTarget }) => setQuery(name, currentTarget.value)}
-            />
-          </label>
+          <FilterText key={name} name={name} label={{ server: "Server", tool: "Tool", principal: "Agent" }[name]} />
         ))}
-        <label>
-          Outcome{" "}
-          <input
-            type="search"
-            size={10}
-            placeholder="failed"
-            value={asked.get("outcome") ?? ""}
-            onChange={({ currentTarget }) => setQuery("outcome", currentTarget.value)}
-          />
-        </label>
+        <FilterText label="Outcome" name="outcome" size={10} placeholder="failed" />
         <label>
           Of{" "}
           <select

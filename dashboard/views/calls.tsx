@@ -7,6 +7,7 @@ import type { ToolInShort } from "../../src/contracts/control/tools.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { adviceOn, type Phase, phasesOf, remarksOf, sizeText, timeText } from "../call-words.js";
 import { call } from "../door.js";
+import { FilterText } from "../filter-text.js";
 import { gateway, link, messageOf, power } from "../model.js";
 import { go, query, setQuery } from "../router.js";
 import { fill } from "../try/filled.js";
@@ -108,15 +109,7 @@ export function Calls() {
       <h1>Calls</h1>
       <p class="filters">
         {(["server", "tool", "principal"] as const).map((name) => (
-          <label key={name}>
-            {name === "principal" ? "Agent" : name === "server" ? "Server" : "Tool"}{" "}
-            <input
-              type="search"
-              size={12}
-              value={query.value.get(name) ?? ""}
-              onChange={({ currentTarget }) => setQuery(name, currentTarget.value)}
-            />
-          </label>
+          <FilterText key={name} name={name} label={{ server: "Server", tool: "Tool", principal: "Agent" }[name]} />
         ))}
         <label>
           Slower than{" "}
