@@ -189,5 +189,5 @@ it("a text of now that is looked at later is without the tokens of now, those th
   const text = "opensesame-of-the-entry, first-token-4711, second-token-4712";
   expect(then.redact(text)).toBe("[redacted], [redacted], second-token-4712");
   expect(redactor.redact(text)).toBe("[redacted], first-token-4711, [redacted]");
-  expect(then.redact("it is first-tok", true)).toBe("it is [redacted]");
+  expect(then.redact("the key is first-tok", true)).toBe("the key is [redacted]");
 });
