@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { seeded } from "../../test/faults/random.js";
 import { READY_WITHIN_MS, Readiness } from "./readiness.js";
 
@@ -11,7 +12,7 @@ describe("a gateway's readiness", () => {
   });
 
   it("comes when the last was tried or the time is over, and stays, in any order of events", () => {
-    for (let seed = 1; seed <= 2_000; seed++) {
+    for (let seed = 1; seed <= histories(2_000); seed++) {
       const random = seeded(seed);
       const readiness = new Readiness();
       const names = Array.from({ length: random.int(6) }, (_, n) => `s${n}`);

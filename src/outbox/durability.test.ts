@@ -2,6 +2,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { DONE, eachWorld, errorOf, KEYED, KEYLESS, LOST, receiptOf, World } from "../../test/fixtures/outbox/world.js";
 import type { Store } from "../contracts/store.js";
 import type { Reply } from "../protocol/reply.js";
@@ -277,7 +278,7 @@ describe("the end", () => {
 
 describe("many", () => {
   it("writes over 64 lanes are drained, all of them and each lane in order [lane-order]", async () => {
-    const writes = 5_000;
+    const writes = histories(5_000);
     const seen = new Map<number, number[]>();
     const many = new World(store, {
       send: (call) => {

@@ -1,9 +1,11 @@
 // The first list of a gateway: for how long it waits for servers of which nothing is known.
 
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { Agent } from "../../test/fixtures/agent.js";
 import { names, StandInServer, setUpPipeline, tools } from "../../test/fixtures/pipeline.js";
 import { FirstLists } from "./wait-for-lists.js";
+
+afterEach(() => void vi.useRealTimers());
 
 describe("the wait for a first list", () => {
   const never = new Promise<void>(() => {});
@@ -34,11 +36,18 @@ it("a first list is not empty where a server is up a moment later, and list_chan
   Object.assign(late, { listed: false, firstTry: new Promise<void>(() => {}) });
   const { pipeline } = setUpPipeline([soon, late]);
   const agent = new Agent({ pipeline }, "ada");
-  const asked = names(agent);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  let isAnswered = false;
+  const asked = names(agent).finally(() => {
+    isAnswered = true;
+  });
   pipeline.onList("soon", "tools", tools("read"));
   Object.assign(soon, { listed: true });
   tried();
+  await vi.advanceTimersByTimeAsync(999);
+  expect(isAnswered).toBe(false);
   // It waits no longer than the bound for the other one.
+  await vi.advanceTimersByTimeAsync(1);
   expect(await asked).toEqual(["soon__read"]);
   pipeline.onList("late", "tools", tools("write"));
   expect(agent.heardMethods()).toContain("notifications/tools/list_changed");

@@ -44,7 +44,7 @@ it("a message that is walked in turns has its members where one walk finds them,
 it("others have their turn while a message of megabytes is walked", async () => {
   let turns = 0;
   const pause = async () => void turns++;
-  for (const value of [`[${"1,".repeat(4 << 20)}1]`, `"${'\\"'.repeat(4 << 20)}"`, `"${"\\\\".repeat(4 << 20)}"`]) {
+  for (const value of [`[${"1,".repeat(2 << 20)}1]`, `"${'\\"'.repeat(2 << 20)}"`, `"${"\\\\".repeat(2 << 20)}"`]) {
     turns = 0;
     const text = `{"id":1,"params":{"x":${value}}}`;
     const { params } = await scanLongMessage(text, pause);
@@ -56,10 +56,10 @@ it("others have their turn while a message of megabytes is walked", async () => 
 it("others have their turn where most of a message stands between its values, or is names of members", async () => {
   let turns = 0;
   const pause = async () => void turns++;
-  const megabytes = 8 << 20;
+  const megabytes = 4 << 20;
   for (const text of [
-    `{"params":{${'"a":1,'.repeat(200_000)}"a":1}}`,
-    `{${'"a":null,'.repeat(200_000)}"a":true}`,
+    `{"params":{${'"a":1,'.repeat(40_000)}"a":1}}`,
+    `{${'"a":null,'.repeat(40_000)}"a":true}`,
     `{"id"${" ".repeat(megabytes)}:1}`,
     `{"id":1${"\n".repeat(megabytes)},"params":{}}`,
     `{"id":1${"0".repeat(megabytes)}}`,

@@ -85,7 +85,7 @@ describe("LineSplitter", () => {
     const splitter = new LineSplitter({ onLine: () => {}, onOversize: () => {} }, 8 * 1024 * 1024);
     const byte = Buffer.from("x");
     const before = process.memoryUsage();
-    for (let i = 0; i < 4 * 1024 * 1024; i++) splitter.push(byte);
+    for (let i = 0; i < histories(4 * 1024 * 1024); i++) splitter.push(byte);
     const after = process.memoryUsage();
     const grown = after.arrayBuffers - before.arrayBuffers;
     expect(grown).toBeLessThan(16 * 1024 * 1024);
@@ -182,7 +182,7 @@ function readLent(seed: number): { sent: string[]; seen: string[] } {
 }
 
 it("Lines that were read into lent blocks are whole however long they are kept [crossed-never]", () => {
-  for (let seed = 0; seed < 100; seed++) {
+  for (let seed = 0; seed < histories(100); seed++) {
     const { sent, seen } = readLent(seed);
     expect(seen.length, `seed ${seed}`).toBe(sent.length);
     for (const [i, line] of sent.entries()) expect(seen[i] === line, `seed ${seed}, line ${i}`).toBe(true);

@@ -2,6 +2,7 @@
 
 import { parse } from "jsonc-parser";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { parseToml } from "../import/toml.js";
 import type { ClientEntry, ClientEntryPlace } from "./entry-text.js";
 import { jsonEntry } from "./json-entry.js";
@@ -52,7 +53,7 @@ function randomToml(seed: number): string {
 
 describe("an entry in JSON", () => {
   it("comes and goes, and all else stays byte for byte, for hundreds of texts [setup-keeps]", () => {
-    for (let seed = 0; seed < 300; seed++) {
+    for (let seed = 0; seed < histories(300); seed++) {
       const before = randomJson(seed);
       const hadGroup = before.includes("mcpServers");
       const first = jsonEntry.put(before, json, helper, owned);
@@ -97,7 +98,7 @@ describe("an entry in JSON", () => {
 
 describe("an entry in TOML", () => {
   it("comes and goes, and all else stays byte for byte, for hundreds of texts [setup-keeps]", () => {
-    for (let seed = 0; seed < 300; seed++) {
+    for (let seed = 0; seed < histories(300); seed++) {
       const before = randomToml(seed);
       const first = tomlEntry.put(before, toml, helper, owned);
       expect(first.startsWith(before), `${seed}`).toBe(true);

@@ -1,6 +1,6 @@
 // `tools` and `inspect` from the words of the line to output and exit code, with a fake gateway.
 
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { fakeGateway, leaveFolder, makeFolder, run, STATUS, TOOLS } from "../../../test/fixtures/fake-gateway.js";
 
 beforeEach(makeFolder);
@@ -88,9 +88,12 @@ describe("tools", () => {
   it("wait for servers that start, and say so when it takes long", async () => {
     const [server] = STATUS.servers;
     let polls = 0;
-    const status = (): unknown => ({ ...STATUS, servers: [{ ...server, state: polls++ < 45 ? "starting" : "ready" }] });
+    const status = (): unknown => ({ ...STATUS, servers: [{ ...server, state: polls++ < 6 ? "starting" : "ready" }] });
     fakeGateway({ "/status": status }, {}, false);
-    const { err, out } = await run(["tools"]);
+    const began = Date.now();
+    // Half a second goes by with each look.
+    const clock = vi.spyOn(Date, "now").mockImplementation(() => began + polls * 500);
+    const { err, out } = await run(["tools"]).finally(() => clock.mockRestore());
     expect(err).toContain("waiting for demo");
     expect(out).toContain("demo__add");
   });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { lineDiff } from "./line-diff.js";
 
 describe("lineDiff", () => {
@@ -8,7 +9,7 @@ describe("lineDiff", () => {
   });
 
   it("gives both texts back, whatever they are", () => {
-    for (let seed = 1; seed < 300; seed++) {
+    for (let seed = 1; seed < histories(300); seed++) {
       const lines = (salt: number) =>
         Array.from({ length: (seed * salt) % 23 }, (_, i) => String((seed * salt * (i + 7)) % 5));
       const [before, after] = [lines(3), lines(7)];

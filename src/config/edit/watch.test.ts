@@ -100,9 +100,9 @@ describe("watchConfig", () => {
   });
 
   it("says nothing of other files, nor of a burst more than it must", async () => {
-    const { onChange } = await start(file, { debounceMs: 200 });
+    const { onChange } = await start(file, { debounceMs: 100 });
     writeFileSync(join(folder, "other"), "x");
-    await sleep(600);
+    await sleep(300);
     expect(onChange).not.toHaveBeenCalled();
     for (let i = 0; i < 20; i++) writeFileSync(file, "x".repeat(i + 2));
     await seen(onChange);
@@ -116,7 +116,7 @@ describe("watchConfig", () => {
     watcher.close();
     stopped.abort();
     writeFileSync(file, "22");
-    await sleep(400);
+    await sleep(200);
     expect(onChange).not.toHaveBeenCalled();
     expect(second.onChange).not.toHaveBeenCalled();
   });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { seeded } from "../../../test/faults/random.js";
 import type { SessionRecord } from "../../contracts/session-record.js";
 import { MemoryMap } from "../../store/memory-map.js";
@@ -16,7 +17,7 @@ interface Told extends RecordedFacts {
 
 describe("records of sessions", () => {
   it("keep what ended ended, and what is used alive, over restarts and within their bounds [bounded]", () => {
-    for (let seed = 1; seed <= 500; seed++) {
+    for (let seed = 1; seed <= histories(500); seed++) {
       const random = seeded(seed);
       const map = new MemoryMap<SessionRecord>("sessions");
       let records = new SessionRecords(LIMITS, map);

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { PeerNetwork } from "../../../test/fixtures/store/peer-network.js";
 import { randomOf } from "../../../test/fixtures/store/virtual-stream.js";
 import type { HttpHeader } from "../wire/protocol.js";
@@ -178,7 +179,7 @@ describe("a request that is passed to the gateway which has the executor", () =>
 
   it("has no hole, whatever is lost: all of it came, or it is told that the outcome is unknown [executor-elsewhere]", async () => {
     let broken = 0;
-    for (let seed = 1; seed <= 150; seed++) {
+    for (let seed = 1; seed <= histories(150); seed++) {
       const random = randomOf(seed);
       const { net, echo, client } = rig();
       let left = Math.floor(random() * 25);
@@ -204,7 +205,7 @@ describe("a request that is passed to the gateway which has the executor", () =>
       }
       for (const name of ["a", "b"]) net.of(name).close();
     }
-    expect(broken).toBeGreaterThan(20);
+    expect(broken).toBeGreaterThan(histories(20));
   });
 });
 

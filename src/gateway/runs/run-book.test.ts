@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { COME_BACK_MS, MAX_RUNS, RunBook, type RunRecord } from "./run-book.js";
 
 const record = (principal: string, hash = "aa"): RunRecord => ({
@@ -51,7 +52,7 @@ describe("the book of runs", () => {
   });
 
   it("whatever happens, nobody is away for longer than the limit, and one principal is held once [run-own] [bounded]", () => {
-    for (let seed = 1; seed <= 100; seed++) {
+    for (let seed = 1; seed <= histories(100); seed++) {
       const next = numbers(seed);
       let book = new RunBook();
       let nowMs = 0;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { type Ask, Draw, DrawTurns, PIECE_BYTES } from "./draw-turns.js";
 
 const asks = (turns: DrawTurns, nowMs = 0): Ask[] => {
@@ -77,7 +78,7 @@ describe("large replies that are drawn over one line", () => {
   });
 
   it("come whole and in order, whatever is lost on the way, and however lines end", () => {
-    for (let seed = 1; seed <= 1_000; seed++) {
+    for (let seed = 1; seed <= histories(1_000); seed++) {
       let state = seed;
       const random = () => {
         state = (state * 1_103_515_245 + 12_345) & 0x7fffffff;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { WorkerRedial } from "./worker-redial.js";
 
 /** Fails every dial; gives the waits before each, until it is given up. */
@@ -75,7 +76,7 @@ describe("when a worker dials its broker", () => {
   });
 
   it("keeps its rules in any history: one dial at a time, no wait above two seconds while wanted, no deaf end", () => {
-    for (let seed = 1; seed <= 2_000; seed++) {
+    for (let seed = 1; seed <= histories(2_000); seed++) {
       let state = seed;
       const random = () => {
         state = (state * 1_103_515_245 + 12_345) & 0x7fffffff;

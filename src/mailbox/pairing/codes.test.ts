@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { seeded } from "../../../test/faults/random.js";
 import { codeText, pairWord, readCode, readPairWord } from "./code-text.js";
 import { PAIRING_LIMITS, PairingCodes } from "./codes.js";
@@ -33,7 +34,7 @@ describe("pairing codes", () => {
   });
 
   it("do what a simple model says, in any history", () => {
-    for (let seed = 1; seed <= 2_000; seed++) {
+    for (let seed = 1; seed <= histories(2_000); seed++) {
       const random = seeded(seed);
       const codes = new PairingCodes({ codeMs: 100, maxOpen: 3, maxWrong: 3, windowMs: 40, pauseMs: 30 });
       let nowMs = 0;

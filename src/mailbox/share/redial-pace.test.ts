@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { RedialPace } from "./redial-pace.js";
 
 const LONGEST = 1 - Number.EPSILON;
@@ -14,7 +15,7 @@ describe("when a sharer dials again", () => {
 
   it("is there within two seconds of a broker that was away for less than a minute, however often it was dialled", () => {
     let longestMs = 0;
-    for (let seed = 0; seed < 1_000; seed++) {
+    for (let seed = 0; seed < histories(1_000); seed++) {
       const redial = new RedialPace();
       for (let nowMs = 0, step = 0; nowMs < 60_000; step++) {
         const waitMs = redial.ended(0, nowMs, ((seed * 7_919 + step * 104_729) % 1_000) / 1_000);

@@ -14,6 +14,7 @@ import { open as openReal } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { quicker } from "../../../test/faults/length.js";
 import { TestClock } from "../../../test/fixtures/test-clock.js";
 import { ownToolName } from "../../contracts/names.js";
 import { parseMessage, type RequestMessage } from "../../protocol/message.js";
@@ -334,7 +335,7 @@ it("what a full disk took of a batch, or of a new file, is cut off again before 
     };
     return Object.assign(file, { write: limited });
   }) as typeof openReal;
-  for (let left = 0; left < 500; left += 37) {
+  for (let left = 0; left < 500; left += quicker(37, 111)) {
     room = Number.POSITIVE_INFINITY;
     const { audit } = await open({}, { openFile, maxFileBytes: 2_000 });
     for (let i = 0; i < 8; i++) {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { ownName } from "../../contracts/names.js";
 import { type TaskRecord, TaskTable } from "./table.js";
 
@@ -59,7 +60,7 @@ describe("the table of tasks", () => {
   });
 
   it("stays within its bounds, and lists what it has from any position on, whatever comes [bounded]", () => {
-    for (let seed = 0; seed < 100; seed++) expect(flawOf(seed), `seed ${seed}`).toBeUndefined();
+    for (let seed = 0; seed < histories(100); seed++) expect(flawOf(seed), `seed ${seed}`).toBeUndefined();
   });
 });
 

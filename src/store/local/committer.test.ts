@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { Committer, envStats, fileEnd, type Write } from "./committer.js";
 import type { Env } from "./env.js";
 import { Space } from "./space.js";
@@ -34,7 +35,7 @@ describe("room claimed ahead", () => {
       return Math.floor((seed / 0x80000000) * n);
     };
     const shapes = [() => random(60), () => random(1500), () => 900 + random(300), () => random(40_000)];
-    for (let round = 0; round < 400; round++) {
+    for (let round = 0; round < histories(400); round++) {
       const shape = shapes[random(shapes.length)] ?? (() => 1);
       const writes = Array.from({ length: 1 + random(round % 10 === 0 ? 400 : 30) }, (): Write => {
         const key = Buffer.from(`k${random(3000)}${"x".repeat(random(3) === 0 ? random(200) : 0)}`);

@@ -1,6 +1,7 @@
 import { createServer } from "node:http";
 import type { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { PeerNetwork as Network } from "../../../test/fixtures/store/peer-network.js";
 import { randomOf } from "../../../test/fixtures/store/virtual-stream.js";
 import { until } from "../../../test/fixtures/wait.js";
@@ -142,7 +143,7 @@ describe("a stream between gateways", () => {
   });
 
   it("has no hole, whatever is lost: all of it came, or both ends are told [peers-answer]", async () => {
-    for (let seed = 1; seed <= 150; seed++) {
+    for (let seed = 1; seed <= histories(150); seed++) {
       const random = randomOf(seed);
       const net = new Network(["a", "b"]);
       let left = Math.floor(random() * 30);

@@ -299,7 +299,7 @@ describe("who owns a partition", () => {
   });
 
   it("does not change when all were without a leader for a while: nobody is taken for dead [one-owner]", () => {
-    for (let seed = 1; seed <= 20; seed++) {
+    for (let seed = 1; seed <= histories(20); seed++) {
       const world = new World(seed, 8, CALM);
       for (let n = 0; n < 3; n++) world.join();
       while (world.t < 20_000) world.step(20);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { Redactor } from "../../runtime/redact/redactor.js";
 import { StderrLines } from "./stderr-lines.js";
 
@@ -41,7 +42,7 @@ describe("lines of stderr", () => {
         expect(folded(lines)).toEqual(folded(expected));
         expect(leftOut).toBe(0);
       }),
-      { numRuns: 200 },
+      { numRuns: histories(200) },
     );
   });
 
@@ -75,7 +76,7 @@ describe("lines of stderr", () => {
         // Nothing is lost without being counted, but for redactions, line ends and spaces.
         expect(out).toBeGreaterThanOrEqual(came - chunks.length * (2 * SECRET.length + 4));
       }),
-      { numRuns: 40 },
+      { numRuns: histories(40) },
     );
   });
 
