@@ -132,6 +132,11 @@ describe("the search menu", () => {
       name: "a",
       arguments: {},
     });
+    // Its parts stand where they would be found if it were read once more, which it is not: it may be as long as a body.
+    for (const one of [wrapped, call('{ "name" : "call_tool", "arguments" : { "name":"a" }, "_meta":{} }')]) {
+      const unwrapped = unwrapCall(one);
+      expect(unwrapped).toEqual(parseMessage(unwrapped.text));
+    }
     for (const bad of [
       '{"name":"call_tool"}',
       '{"name":"call_tool","arguments":{"name":7}}',

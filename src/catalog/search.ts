@@ -6,7 +6,7 @@ import { ownToolName } from "../contracts/names.js";
 import { RECEIPT_TOOL } from "../contracts/outbox.js";
 import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { locate, parseMessage, type RequestMessage, rewrite } from "../protocol/message.js";
+import { editedRequest, locate, type RequestMessage } from "../protocol/message.js";
 import type { Entry } from "./merge.js";
 import type { View } from "./view.js";
 
@@ -171,13 +171,16 @@ export function unwrapCall(message: RequestMessage): RequestMessage {
   if (SEARCH_NAMES.includes(name) || name === RECEIPT_TOOL)
     throw new Fault("invalid", `Call ${name} itself, without ${CALL_TOOL}.`);
   if (inner !== undefined && !isObject(inner)) throw new Fault("invalid", '"arguments" of the tool is an object.');
+  const [nameAt, argsAt] = [locate(message, ["params", "name"]), locate(message, ["params", "arguments"])];
   const at = locate(message, ["params", "arguments", "arguments"]);
-  const json = at === undefined ? "{}" : message.text.slice(at.start, at.end);
-  const text = rewrite(message, [
-    { path: ["params", "name"], json: JSON.stringify(name) },
-    { path: ["params", "arguments"], json },
-  ]);
-  const call = parseMessage(text);
-  if (call.kind !== "request") throw new Fault("invalid", "Not a request.");
-  return call;
+  if (nameAt === undefined || argsAt === undefined) throw new Fault("invalid", "Not a call of a tool.");
+  const edits = [
+    { start: nameAt.start, end: nameAt.end, text: JSON.stringify(name) },
+    {
+      start: argsAt.start,
+      end: argsAt.end,
+      text: at === undefined ? "{}" : message.text.slice(at.start, at.end),
+    },
+  ];
+  return editedRequest(message, edits, { ...message.params, name, arguments: inner ?? {} });
 }

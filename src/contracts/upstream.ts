@@ -37,6 +37,8 @@ export interface UpstreamCall {
   readonly method: string;
   /** The tool, prompt, resource or task that it is about: for headers, logs and errors. */
   readonly subject: OwnName | undefined;
+  /** What the agent gave, with the server's own name of the subject in it: for headers. `_meta` is not as it goes out. */
+  readonly params: JsonObject | undefined;
   /** The progress token that the agent chose, if it chose one: JSON as it was written, since 1e3 is not 1000 to all. */
   readonly progressToken: string | undefined;
   /** The message as it goes out, `id` as its id, and as its progress token where the agent chose one. */

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import type { OwnToolName } from "../contracts/names.js";
 import type { KeyPlace } from "../contracts/outbox.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
-import { keyedCall } from "./key.js";
+import { keyedCall, laneOf } from "./key.js";
 
 const TO = { server: "tracker", tool: "create" as OwnToolName, principal: "anna" };
 
@@ -51,4 +51,22 @@ it("in the stead of a key that is no text one is made, the same for the same val
     expect(of(nothing).isMinted).toBe(true);
     expect(of(nothing).key).not.toBe(of(nothing).key);
   }
+});
+
+it("long arguments count as they are written, and are not put in order while everybody waits [bounded]", () => {
+  const long = Array.from({ length: 20_000 }, (_, n) => `"member ${n}"`).join(",");
+  const hashOf = (args: string) => keyed(args).argumentsHash;
+  expect(hashOf(`{"request_id":"mine","a":[${long}]}`)).toBe(hashOf(`{"request_id":"other","a":[${long}]}`));
+  expect(hashOf(`{"request_id":"mine","a":[${long}]}`)).not.toBe(hashOf(`{"request_id":"mine","a":[${long} ]}`));
+  expect(hashOf(`{"request_id":"mine","a":[${long}],"b":1}`)).not.toBe(hashOf(`{"request_id":"mine","a":[${long}]}`));
+});
+
+it("a lane is not told from a name that stands twice, of a long call either: the server might take the other [lane-order]", () => {
+  const of = (args: string) => {
+    const text = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":${args}}}`;
+    return laneOf(parseMessage(text) as RequestMessage, "anna", { by: "argument", path: ["account"] });
+  };
+  const long = "x".repeat(100_000);
+  expect(of(`{"account":"a","text":"${long}"}`)).toBe('account "a"');
+  expect(() => of(`{"account":"a","text":"${long}","account":"b"}`)).toThrow();
 });

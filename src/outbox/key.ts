@@ -9,7 +9,9 @@ import { Fault } from "../protocol/errors.js";
 import { isObject } from "../protocol/jsonrpc.js";
 import { locate, placeOfProgressToken, type RequestMessage, type Scans, toMessage } from "../protocol/message.js";
 import { Meta } from "../protocol/modern.js";
-import { type Edit, type Member, scanMembers, splice } from "../protocol/scan.js";
+import { type Edit, insertFirst, type Member, scanMembers, splice } from "../protocol/scan.js";
+import { KIB } from "../runtime/sizes.js";
+import { MAX_MESSAGE_BYTES } from "./lanes/limits.js";
 
 /** Where an agent says its own key, whatever the server calls it. */
 const OWN_KEY = "toolway/idempotencyKey";
@@ -38,6 +40,13 @@ export interface KeyedCall {
   readonly isMinted: boolean;
   /** The agent's request with the server's own name of the tool, and with the key where the server wants it. */
   readonly message: RequestMessage;
+}
+
+/** Throws a Fault `limit`. */
+export function refuseLonger(bytes: number): void {
+  if (bytes <= MAX_MESSAGE_BYTES) return;
+  const most = `A call of a tool that is kept in the outbox has at most ${MAX_MESSAGE_BYTES} bytes`;
+  throw new Fault("limit", `${most}; this one has ${bytes}. Not sent, and not queued.`);
 }
 
 /** `minted` is the key of one that has none. Throws a Fault `invalid` where a value that matters stands in the text twice, or where the key has no place. */
@@ -94,12 +103,12 @@ function keyOfNoText(message: RequestMessage, place: PlaceInCall | undefined, sc
   for (const path of places) {
     const at = locate(message, path, scans);
     const text = at === undefined ? "null" : message.text.slice(at.start, at.end);
-    if (text !== "null" && !text.startsWith('"')) return hashText(canonicalizeText(text));
+    if (text !== "null" && !text.startsWith('"')) return hashText(comparable(text));
   }
   return undefined;
 }
 
-/** The arguments without the key, in one text for all the ways to write them. */
+/** The arguments without the key, in one text for the ways to write them. */
 function argumentsText(message: RequestMessage, place: PlaceInCall | undefined, scans: Scans): string {
   const at = locate(message, ARGUMENTS, scans);
   if (at === undefined) return "{}";
@@ -108,7 +117,17 @@ function argumentsText(message: RequestMessage, place: PlaceInCall | undefined, 
     const key = locate(message, [...ARGUMENTS, ...place.path], scans);
     if (key !== undefined) text = without(text, place.path);
   }
-  return canonicalizeText(text);
+  return comparable(text);
+}
+
+/**
+ * Longer texts count as they are written: to put hundreds of thousands of values into their one order holds up everybody else for
+ * hundreds of milliseconds. Whoever repeats a call repeats its text.
+ */
+const MAX_CANONICAL_CHARACTERS = 64 * KIB;
+
+function comparable(text: string): string {
+  return text.length > MAX_CANONICAL_CHARACTERS ? text : canonicalizeText(text);
 }
 
 /**
@@ -153,7 +172,7 @@ function put(
       const where = whole.slice(1, depth).join(".");
       throw new Fault("invalid", `"${where}" is no object, so that the idempotency key has no place in it. Not sent.`);
     }
-    return inFront(message.text, at, nested(left, json));
+    return insertFirst(message.text, at.start, nested(left, json));
   }
   throw new Fault("invalid", "A call of a tool has params. Not sent.");
 }
@@ -165,16 +184,12 @@ function nested([name = "", ...rest]: readonly string[], json: string): string {
   return `${JSON.stringify(name)}:${rest.length === 0 ? json : `{${nested(rest, json)}}`}`;
 }
 
-/** A member in front of those of the object at `at`. */
-function inFront(text: string, { start }: Member, member: string): Edit {
-  const isEmpty = scanMembers(text, start).length === 0;
-  return { start: start + 1, end: start + 1, text: isEmpty ? member : `${member},` };
-}
-
 /** Which lane a call is of; undefined where its writes have no order. */
 export function laneOf(message: RequestMessage, principal: string, terms: LaneTerms): string | undefined {
   if (terms.by === "none") return undefined;
   if (terms.by === "principal") return `principal ${principal}`;
+  // Refuses names that stand twice on the way: the server might take the other, and the lane would be no order.
+  locate(message, [...ARGUMENTS, ...terms.path]);
   let at: unknown = message.params?.["arguments"];
   for (const name of terms.path) at = isObject(at) ? at[name] : undefined;
   const text = JSON.stringify(at) ?? "absent";

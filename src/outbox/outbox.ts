@@ -14,18 +14,11 @@ import { resultWithin } from "../runtime/wait.js";
 import { asFault, foundIn, isAnswer, keptOf, keptReply, questionAbout, sizeOf } from "./answers.js";
 import { AbsentCaller, DeliveryCall, messageFor, messageKeyOf, Waiter, WaitingCaller } from "./delivery.js";
 import { type KeptResult, OutboxJournal } from "./journal.js";
-import { KEY_USED, keyedCall, laneOf, withoutAgent } from "./key.js";
+import { KEY_USED, keyedCall, laneOf, refuseLonger, withoutAgent } from "./key.js";
 import { classify } from "./lanes/classify.js";
 import type { KeptWrite } from "./lanes/lane.js";
 import { Lanes } from "./lanes/lanes.js";
-import {
-  COMMIT_MS,
-  FORGOTTEN_AT_ONCE,
-  LONGEST_SLEEP_MS,
-  MAX_MESSAGE_BYTES,
-  MAX_WAITERS,
-  REWRITE_MS,
-} from "./lanes/limits.js";
+import { COMMIT_MS, FORGOTTEN_AT_ONCE, LONGEST_SLEEP_MS, MAX_WAITERS, REWRITE_MS } from "./lanes/limits.js";
 import type { Result, Step } from "./lanes/step.js";
 import { readRecord, type StrangeRecord, strangeRecord } from "./lanes/write.js";
 import { logWrite } from "./log-line.js";
@@ -146,15 +139,14 @@ export class Outbox implements OutboxIntake {
     if (said === undefined || call.caller.beforeSend !== undefined || isAnswer(call.message)) return false;
     const { principal, era, version } = call.caller;
     const to = { server, tool, principal: principal.id };
+    // Before it is read: what comes of a longer one would hold up everybody else.
+    refuseLonger(call.message.text.length);
     const { message, isMinted, ...keyed } = keyedCall(call.message, to, said.key, minted);
     // A key that never left finds nothing at the server, whatever was done there: nothing follows from asking for it.
     const isKeyKept = isMinted && (said.key === undefined || said.key.in === "message");
     const terms = isKeyKept && said.confirm !== undefined ? { ...said, confirm: undefined } : said;
     const bytes = Buffer.byteLength(message.text);
-    if (bytes > MAX_MESSAGE_BYTES) {
-      const most = `A call of a tool that is kept in the outbox has at most ${MAX_MESSAGE_BYTES} bytes`;
-      throw new Fault("limit", `${most}; this one has ${bytes}. Not sent, and not queued.`);
-    }
+    refuseLonger(bytes);
     const nowMs = this.#clock.now();
     const accepted = this.lanes.accept(
       {

@@ -7,7 +7,7 @@ import type { AgentCall, WayNotes } from "../contracts/service.js";
 import type { MessageKey, Upstream, UpstreamCall } from "../contracts/upstream.js";
 import { traceEdits } from "../observe/trace/trace-meta.js";
 import type { Fault } from "../protocol/errors.js";
-import { isObject } from "../protocol/jsonrpc.js";
+import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { locate, placeOfProgressToken, type Scans } from "../protocol/message.js";
 import { Meta } from "../protocol/modern.js";
 import type { Reply } from "../protocol/reply.js";
@@ -119,6 +119,12 @@ export class Forward implements UpstreamCall {
     return this.#to.subject;
   }
 
+  get params(): JsonObject | undefined {
+    const { params } = this.#call.message;
+    const { named } = this.#to;
+    return named?.own === undefined ? params : withAt(params ?? {}, named.path.slice(1), named.own);
+  }
+
   get isOfTool(): boolean {
     return judgedTool(this.#call, this.#to) !== undefined;
   }
@@ -188,4 +194,10 @@ export class Forward implements UpstreamCall {
     }
     this.#call.reply(reply);
   }
+}
+
+/** A copy with `value` at `path`. */
+function withAt(object: JsonObject, [name = "", ...rest]: readonly string[], value: string): JsonObject {
+  const inner = object[name];
+  return { ...object, [name]: rest.length === 0 ? value : withAt(isObject(inner) ? inner : {}, rest, value) };
 }

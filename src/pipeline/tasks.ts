@@ -9,13 +9,7 @@ import type { AgentCall } from "../contracts/service.js";
 import type { ServerIntro, Upstream } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "../protocol/jsonrpc.js";
-import {
-  type NotificationMessage,
-  parseMessage,
-  type RequestMessage,
-  rewrite,
-  type ScannedText,
-} from "../protocol/message.js";
+import { type NotificationMessage, parseMessage, type RequestMessage, type ScannedText } from "../protocol/message.js";
 import { ModernError, RELATED_TASK, relatedTask, TASKS_EXTENSION } from "../protocol/modern.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import { type Access, OPERATOR } from "./access.js";
@@ -30,6 +24,7 @@ import {
   exposeReply,
   type TaskReply,
   taskAnswer,
+  withRelatedTask,
 } from "./tasks/messages.js";
 import type { TaskOwners } from "./tasks/owners.js";
 import type { TaskRecord } from "./tasks/table.js";
@@ -190,8 +185,7 @@ export class Tasks {
     if (id === undefined) return message;
     const { task } = this.#resolve(id, caller, scope);
     if (task.server !== hosted.name) throw unknownTask(id);
-    const path = ["params", "_meta", RELATED_TASK, "taskId"];
-    return parseMessage(rewrite(message, [{ path, json: JSON.stringify(task.own) }])) as RequestMessage;
+    return withRelatedTask(message, task.own);
   }
 
   /**

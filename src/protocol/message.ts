@@ -4,7 +4,7 @@ import type { Holder } from "../runtime/memory/held-bytes.js";
 import { excessOf, MESSAGE_BOUNDS } from "./bytes/text-bounds.js";
 import { Fault } from "./errors.js";
 import { isObject, isRpcError, type JsonObject, type RpcError, type RpcId } from "./jsonrpc.js";
-import { type Edit, type Member, scanLongMessage, scanMembers, scanMessage, splice } from "./scan.js";
+import { type Edit, type Member, movedBy, scanLongMessage, scanMembers, scanMessage, splice } from "./scan.js";
 
 /** A message's text, and where its members stand: all that it takes to splice it. */
 export interface ScannedText {
@@ -198,6 +198,17 @@ export function rewrite(message: ScannedText, changes: readonly { path: readonly
     if (at !== undefined) edits.push({ start: at.start, end: at.end, text: json });
   }
   return edits.length === 0 ? message.text : splice(message.text, edits);
+}
+
+/**
+ * The same request after edits of values in its params, which are `params` then. Neither its text nor its values are read again:
+ * they may be as long as a body can be.
+ */
+export function editedRequest(message: RequestMessage, edits: readonly Edit[], params: JsonObject): RequestMessage {
+  const { id, method, members, inParams } = message;
+  const text = splice(message.text, edits);
+  const moved = { members: movedBy(edits, members), inParams: inParams && movedBy(edits, inParams) };
+  return { kind: "request", id, method, params, text, ...moved, held: undefined };
 }
 
 /** Where the id stands, in bytes. */

@@ -2,7 +2,7 @@
 
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "./jsonrpc.js";
 import { locate, scanText } from "./message.js";
-import { type Edit, scanMembers, splice } from "./scan.js";
+import { type Edit, insertFirst, scanMembers, splice } from "./scan.js";
 
 export const MODERN_VERSION = "2026-07-28";
 
@@ -97,12 +97,6 @@ export function withMeta(text: string, values: Readonly<Record<string, unknown>>
   }
   if (fresh.length > 0) edits.push(insertFirst(text, meta.start, fresh.join(",")));
   return edits.length === 0 ? text : splice(text, edits);
-}
-
-/** Puts members in front of those of the object at `at`. */
-function insertFirst(text: string, at: number, members: string): Edit {
-  const empty = /^\{\s*\}/.test(text.slice(at, at + 64)) || scanMembers(text, at).length === 0;
-  return { start: at + 1, end: at + 1, text: empty ? members : `${members},` };
 }
 
 /** The methods whose subject stands in the header Mcp-Name as well, and the parameter that it repeats. */

@@ -96,6 +96,7 @@ function call(
     caller: undefined,
     method: "tools/call",
     subject: undefined,
+    params: undefined,
     progressToken: undefined,
     render: (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call" }),
     reply: (reply: Reply) => void replyText(reply, "1").then((text) => settle(JSON.parse(text) as JsonObject)),

@@ -98,6 +98,7 @@ function call(server: UpstreamServer, session: string, tool: string, args: JsonO
       caller: caller(session),
       method: "tools/call",
       subject: ownName(tool),
+      params: { name: tool, arguments: args },
       progressToken: undefined,
       render: (id) =>
         JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: tool, arguments: args } }),

@@ -65,14 +65,14 @@ class TestCall implements UpstreamCall {
   method = "tools/call";
   readonly subject: OwnName;
   readonly progressToken: string | undefined;
-  readonly #args: JsonObject;
+  readonly params: JsonObject;
   reply: (reply: Reply) => void = () => {};
   readonly answered: Promise<JsonObject>;
 
   constructor(caller: Caller, tool: string, args: JsonObject = {}, progressToken?: string) {
     this.caller = caller;
     this.subject = ownName(tool);
-    this.#args = args;
+    this.params = { name: tool, arguments: args };
     this.progressToken = progressToken;
     this.answered = new Promise((resolve) => {
       this.reply = (reply) => void replyText(reply, '"mine"').then((text) => resolve(JSON.parse(text) as JsonObject));
@@ -81,7 +81,7 @@ class TestCall implements UpstreamCall {
 
   render(id: number): string {
     const _meta = this.progressToken === undefined ? undefined : { progressToken: id };
-    const params = { name: this.subject, arguments: this.#args, _meta };
+    const params = { ...this.params, _meta };
     return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params });
   }
 }

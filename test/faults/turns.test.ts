@@ -1,12 +1,10 @@
 // How long one turn of the gateway's event loop takes at most, while it is sent what costs most to read: everybody
 // else waits for that long. CPU time of the main thread, as turns-preload.mjs takes it.
 
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import type { StdioTarget } from "../../src/contracts/server-spec.js";
 import {
   type Gateway,
-  root,
   type ServerEntry,
   sleep,
   startGateway,
@@ -16,9 +14,11 @@ import {
   until,
 } from "../e2e/harness.js";
 import { type HttpWire, lastOf, openHttpWire } from "../e2e/wire.js";
+import { scripted } from "../fixtures/modern/scripted.js";
 import { callText, faultServer } from "./gateway.js";
 import { figure } from "./length.js";
 import { linux, report } from "./measure.js";
+import { type Turns, watchedTurns } from "./turns.js";
 
 /** No turn is longer: under an attack, for an honest body of the largest size, for what servers say. */
 const TURN_MS = 50;
@@ -57,30 +57,49 @@ const HONEST: readonly [what: string, args: () => string][] = [
   ],
 ];
 
+/** The longest call that is kept, less what stands around it. */
+const KEPT_BYTES = 4 * 1024 * 1024 - 300;
+const kept = (piece: (n: number) => string, count: number) => `{"x":[${listed(count, piece)}]}`;
+
+/** What is read once more on its way: where, by which tool, what it is, and what comes of it. */
+const READ_AGAIN: readonly [what: string, at: string, tool: string, args: () => string, answer: string][] = [
+  ["white space to a server of the other era", "modern", "who", () => `{"x":${filled(" ")}1}`, '"result"'],
+  ["white space by call_tool", "", "call_tool", () => `{"name":"echo","arguments":{"x":${filled(" ")}1}}`, '"result"'],
+  [
+    "190,000 numbers by call_tool",
+    "",
+    "call_tool",
+    () => `{"name":"echo","arguments":{"x":[${listed(190_000, (n) => `0.${"1234567890".repeat(7)}${n}`)}]}}`,
+    '"result"',
+  ],
+  [
+    "a call of a kept tool that is too long",
+    "kept",
+    "echo",
+    () => `{"x":[${listed(190_000, (n) => `"${"s".repeat(70)}${n}"`)}]}`,
+    "bytes",
+  ],
+  [
+    "190,000 numbers for a kept tool",
+    "kept",
+    "echo",
+    () => kept((n) => `${n}`.padStart(Math.floor(KEPT_BYTES / 190_000) - 1, "1"), 190_000),
+    '"result"',
+  ],
+  ["white space for a kept tool", "kept", "echo", () => `{"x":${" ".repeat(KEPT_BYTES)}1}`, '"result"'],
+];
+
 let gateway: Gateway;
 let wire: HttpWire;
-let turns: string;
+let turns: Turns;
 let servers: Record<string, ServerEntry>;
 
-/** The longest turn, in milliseconds, while `act` runs; 0 where all were short. */
-async function longestTurn(act: () => Promise<void>): Promise<number> {
-  writeFileSync(turns, "");
-  await act();
-  await sleep(50);
-  return Math.max(0, ...readFileSync(turns, "latin1").split("\n").map(Number));
-}
-
-/** What the machine does at the same time makes CPU time longer at random: the shortest of a few counts. */
-async function leastOf(times: number, act: () => Promise<void>): Promise<number> {
-  let least = Number.POSITIVE_INFINITY;
-  for (let n = 0; n < times; n++) least = Math.min(least, await longestTurn(act));
-  return least;
-}
+const leastOf = (times: number, act: () => Promise<void>) => turns.leastOf(times, act);
 
 describe.skipIf(!linux)("one turn of the event loop", () => {
   beforeAll(async () => {
-    turns = join(await temporaryDirectory(), "turns");
-    const env = { NODE_OPTIONS: `--import ${join(root, "test/faults/turns-preload.mjs")}`, TOOLWAY_TURNS: turns };
+    turns = watchedTurns(await temporaryDirectory());
+    const { env } = turns;
     const { entry } = await startHttpFixture("shouter");
     servers = { plain: faultServer("plain"), pipe: stdioFixture("shouter"), http: entry };
     gateway = await startGateway({ mcpServers: servers }, { env });
@@ -147,6 +166,42 @@ describe.skipIf(!linux)("one turn of the event loop", () => {
         expect(answer.status).toBe(200);
         expect(lastOf(answer)).toContain('"result"');
       });
+      report(
+        "longest turn",
+        `${ms === 0 ? "under 15" : ms} ms, ${(body.length / 1e6).toFixed(1)} MB: ${what} [bounded]`,
+      );
+      expect(ms).toBeLessThan(TURN_MS);
+    },
+    60_000,
+  );
+});
+
+describe.skipIf(!linux)("one turn of the event loop, where a long text is read again on its way", () => {
+  let menus: Gateway;
+
+  beforeAll(async () => {
+    turns = watchedTurns(await temporaryDirectory());
+    const { env } = turns;
+    const { command, args } = scripted("modern").target as StdioTarget;
+    const keeps = { tools: { echo: { outbox: true } } };
+    const mcpServers = {
+      plain: faultServer("plain"),
+      kept: faultServer("plain", [], keeps),
+      modern: { command, args: [...args] },
+    };
+    menus = await startGateway({ mcpServers, menu: "search" }, { env });
+  });
+
+  it.each(READ_AGAIN)(
+    "is short: %s [bounded]",
+    async (what, at, tool, args, answer) => {
+      const to = await openHttpWire(at === "" ? menus.url : `${menus.url}/${at}`);
+      const callOf = (json: string) =>
+        `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${tool}","arguments":${json}}}`;
+      const short = tool === "call_tool" ? '{"name":"echo"}' : "{}";
+      await until("its server", async () => lastOf(await to.send(callOf(short))).includes('"result"'));
+      const body = callOf(args());
+      const ms = await leastOf(figure(2, 5), async () => expect(lastOf(await to.send(body))).toContain(answer));
       report(
         "longest turn",
         `${ms === 0 ? "under 15" : ms} ms, ${(body.length / 1e6).toFixed(1)} MB: ${what} [bounded]`,

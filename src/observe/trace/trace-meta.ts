@@ -4,7 +4,7 @@
 import type { TracePlace } from "../../contracts/service.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { locate, type RequestMessage, type Scans } from "../../protocol/message.js";
-import { type Edit, scanMembers } from "../../protocol/scan.js";
+import { type Edit, insertFirst } from "../../protocol/scan.js";
 
 const PARAMS = ["params"];
 const META = ["params", "_meta"];
@@ -24,7 +24,7 @@ export function traceEdits(message: RequestMessage, span: TracePlace, scans: Sca
     return [{ start: end, end, text: `,"params":{"_meta":{${fresh(traceparent, state)}}}` }];
   }
   const meta = locate(message, META, scans);
-  if (meta === undefined) return [inFront(message.text, params.start, `"_meta":{${fresh(traceparent, state)}}`)];
+  if (meta === undefined) return [insertFirst(message.text, params.start, `"_meta":{${fresh(traceparent, state)}}`)];
   const value = message.params?.["_meta"];
   // Nothing that could be kept.
   if (!isObject(value)) return [{ start: meta.start, end: meta.end, text: `{${fresh(traceparent, state)}}` }];
@@ -40,16 +40,10 @@ export function traceEdits(message: RequestMessage, span: TracePlace, scans: Sca
     // It is of a parent that could not be read: an empty one says nothing, and is allowed.
     edits.push({ start: stateAt.start, end: stateAt.end, text: JSON.stringify(state ?? "") });
   }
-  if (added.length > 0) edits.push(inFront(message.text, meta.start, added.join(",")));
+  if (added.length > 0) edits.push(insertFirst(message.text, meta.start, added.join(",")));
   return edits;
 }
 
 function fresh(traceparent: string, state: string | undefined): string {
   return `"traceparent":${traceparent}${state === undefined ? "" : `,"tracestate":${JSON.stringify(state)}`}`;
-}
-
-/** Members in front of those of the object at `at`. */
-function inFront(text: string, at: number, members: string): Edit {
-  const empty = scanMembers(text, at).length === 0;
-  return { start: at + 1, end: at + 1, text: empty ? members : `${members},` };
 }

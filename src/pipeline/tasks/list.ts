@@ -6,7 +6,7 @@ import { type OwnName, ownName } from "../../contracts/names.js";
 import type { AgentCall } from "../../contracts/service.js";
 import type { Upstream, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
-import { ErrorCode } from "../../protocol/jsonrpc.js";
+import { ErrorCode, type JsonObject } from "../../protocol/jsonrpc.js";
 import { faultReply, type Reply, responseOf, resultBytes } from "../../protocol/reply.js";
 import type { ListPosition } from "./ids.js";
 import { describedAs, taskAnswer } from "./messages.js";
@@ -22,18 +22,20 @@ export class TaskRequest implements UpstreamCall {
   readonly caller: Caller | undefined;
   readonly method: string;
   readonly subject: OwnName;
+  readonly params: JsonObject;
   readonly progressToken = undefined;
   readonly reply: (reply: Reply) => void;
 
   constructor(method: string, own: string, caller: Caller | undefined, reply: (reply: Reply) => void) {
     this.method = method;
     this.subject = ownName(own);
+    this.params = { taskId: own };
     this.caller = caller;
     this.reply = reply;
   }
 
   render(id: number): string {
-    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params: { taskId: this.subject } });
+    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params: this.params });
   }
 }
 

@@ -4,10 +4,12 @@
 import { replySize } from "../../protocol/arrived.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import {
+  editedRequest,
   idSpan,
   locate,
   parseBytes,
   parseMessage,
+  type RequestMessage,
   type ResponseMessage,
   rewrite,
   type ScannedText,
@@ -15,6 +17,7 @@ import {
 } from "../../protocol/message.js";
 import { RELATED_TASK } from "../../protocol/modern.js";
 import { type BytesReply, type Reply, renderReply } from "../../protocol/reply.js";
+import { splice } from "../../protocol/scan.js";
 
 /** A reply to a call that is longer than this is a result, not a task: nothing is looked for in it. */
 const MAX_BEGUN = 256 * 1024;
@@ -111,6 +114,16 @@ export function exposeParams(message: ScannedText, expose: Expose, isOfTask = tr
   return exposeAt(message, isOfTask ? IN_PARAMS : [RELATED_IN_PARAMS], expose);
 }
 
+/** A request that belongs to a task, with another id of it. It may be as long as a body can be, and is not read again. */
+export function withRelatedTask(message: RequestMessage, id: string): RequestMessage {
+  const at = locate(message, RELATED_IN_PARAMS);
+  const meta = message.params?.["_meta"];
+  if (at === undefined || !isObject(meta)) return message;
+  const related = { ...(meta[RELATED_TASK] as JsonObject), taskId: id };
+  const params = { ...message.params, _meta: { ...meta, [RELATED_TASK]: related } };
+  return editedRequest(message, [{ start: at.start, end: at.end, text: JSON.stringify(id) }], params);
+}
+
 /** The description of a task, under another id. */
 export function describedAs(text: string, exposed: string): string {
   const message = parseMessage(`{"jsonrpc":"2.0","id":0,"result":${text}}`);
@@ -124,10 +137,12 @@ export function describedAs(text: string, exposed: string): string {
 
 function exposeAt(message: ScannedText, paths: readonly Path[], expose: Expose): string {
   const scans: Scans = [];
-  const changes = paths.flatMap((path) => {
+  const edits = paths.flatMap((path) => {
     const at = locate(message, path, scans);
     const own: unknown = at === undefined ? undefined : JSON.parse(message.text.slice(at.start, at.end));
-    return typeof own === "string" ? [{ path, json: JSON.stringify(expose(own)) }] : [];
+    return at !== undefined && typeof own === "string"
+      ? [{ start: at.start, end: at.end, text: JSON.stringify(expose(own)) }]
+      : [];
   });
-  return changes.length === 0 ? message.text : rewrite(message, changes);
+  return edits.length === 0 ? message.text : splice(message.text, edits);
 }

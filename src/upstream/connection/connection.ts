@@ -368,7 +368,7 @@ export class Connection implements LinkEvents {
     let text: string;
     if (this.#modern !== undefined && call.method !== "initialize") {
       text = this.#modern.render(call, pending.id);
-      pending.headers = this.#modern.headers(call, text);
+      pending.headers = this.#modern.headers(call);
     } else {
       text = call.render(pending.id);
       if (call.caller?.era === "modern") text = withoutSender(text);

@@ -375,6 +375,7 @@ describe("replies of a modern server", () => {
         caller: undefined,
         method: "tools/call",
         subject: ownName("x"),
+        params: { name: "x" },
         progressToken: undefined,
         render: (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "x" } }),
         reply: resolve,

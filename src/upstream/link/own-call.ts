@@ -34,17 +34,17 @@ class OwnCall implements UpstreamCall {
   readonly method: string;
   readonly subject = undefined;
   readonly progressToken: string | undefined = undefined;
-  readonly #params: JsonObject | undefined;
+  readonly params: JsonObject | undefined;
   readonly #reply: (reply: Reply) => void;
 
   constructor(method: string, params: JsonObject | undefined, reply: (reply: Reply) => void) {
     this.method = method;
-    this.#params = params;
+    this.params = params;
     this.#reply = reply;
   }
 
   render(id: number): string {
-    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params: this.#params });
+    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params: this.params });
   }
 
   reply(reply: Reply): void {

@@ -46,6 +46,7 @@ class ListenCall implements UpstreamCall {
   readonly subject = undefined;
   readonly progressToken = undefined;
   readonly filter: JsonObject;
+  readonly params: JsonObject;
   readonly uris: ReadonlySet<unknown>;
   readonly #onEnd: (reply: Reply) => void;
   id = 0;
@@ -54,6 +55,7 @@ class ListenCall implements UpstreamCall {
 
   constructor(filter: JsonObject, onEnd: (call: ListenCall, reply: Reply) => void) {
     this.filter = filter;
+    this.params = { notifications: filter };
     const uris = filter["resourceSubscriptions"];
     this.uris = new Set<unknown>(Array.isArray(uris) ? uris : []);
     this.#onEnd = (reply) => onEnd(this, reply);
@@ -61,7 +63,7 @@ class ListenCall implements UpstreamCall {
 
   render(id: number): string {
     this.id = id;
-    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params: { notifications: this.filter } });
+    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params: this.params });
   }
 
   reply(reply: Reply): void {

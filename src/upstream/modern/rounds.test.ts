@@ -47,6 +47,7 @@ function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "mod
     caller,
     method: options.method ?? "tools/call",
     subject: ownName("t"),
+    params: { name: "t", arguments: { n: 1 }, x: 1 },
     progressToken: undefined,
     render: (one) =>
       `{"jsonrpc":"2.0","id":${one},"method":"tools/call","params":{"name":"t","arguments":{"n":1.0},"x":1}}`,

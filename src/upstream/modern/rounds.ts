@@ -116,6 +116,10 @@ class CallInRounds implements UpstreamCall {
     return this.#call.subject;
   }
 
+  get params(): JsonObject | undefined {
+    return this.#call.params;
+  }
+
   get progressToken(): string | undefined {
     return this.#call.progressToken;
   }

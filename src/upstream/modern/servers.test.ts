@@ -117,6 +117,7 @@ async function start(target: Target) {
       caller,
       method: "tools/call",
       subject: ownName(name),
+      params: { name, arguments: args },
       progressToken: undefined,
       render: (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args } }),
       reply: (reply) => resolve(reply),

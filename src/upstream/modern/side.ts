@@ -235,9 +235,9 @@ export class ModernSide {
   }
 
   /** What goes beside the request's text, over HTTP: names and values in turn. */
-  headers(call: UpstreamCall, text: string): readonly string[] | undefined {
+  headers(call: UpstreamCall): readonly string[] | undefined {
     if (!this.#overHttp) return undefined;
-    const { method, subject } = call;
+    const { method, subject, params } = call;
     const headers = ["mcp-protocol-version", MODERN_VERSION, "mcp-method", method];
     const field = NAME_PARAMS.get(method);
     if (field === undefined) return headers;
@@ -248,15 +248,14 @@ export class ModernSide {
       headers.push("mcp-name", encodeHeaderValue(known));
       return headers;
     }
-    const params = paramsOf(text);
-    const name = known ?? params[field];
+    const name = known ?? params?.[field];
     if (typeof name === "string") headers.push("mcp-name", encodeHeaderValue(name));
-    if (annotated !== undefined) headers.push(...Object.entries(paramHeaders(annotated, params["arguments"])).flat());
+    if (annotated !== undefined) headers.push(...Object.entries(paramHeaders(annotated, params?.["arguments"])).flat());
     return headers;
   }
 
   #subscribe(call: UpstreamCall): void {
-    const uri = call.subject ?? paramsOf(call.render(0))["uri"];
+    const uri = call.subject ?? call.params?.["uri"];
     if (this.#listen?.canSubscribe !== true) {
       const message = `The server has no subscriptions: ${call.method}`;
       call.reply({ kind: "error", error: { code: ErrorCode.methodNotFound, message } });
@@ -305,12 +304,6 @@ function capabilitiesOf({ era, capabilities }: Caller): JsonObject {
   if (era === "modern" || !isObject(extensions) || !(TASKS_EXTENSION in extensions)) return capabilities;
   const { [TASKS_EXTENSION]: _, ...others } = extensions;
   return { ...capabilities, extensions: others };
-}
-
-function paramsOf(text: string): JsonObject {
-  const value: unknown = JSON.parse(text);
-  const params = isObject(value) ? value["params"] : undefined;
-  return isObject(params) ? params : {};
 }
 
 /** The subscription's id belongs to our hop: the next one has its own. */

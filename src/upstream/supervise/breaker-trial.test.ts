@@ -30,6 +30,7 @@ function callOf(): UpstreamCall & { readonly replies: Reply[] } {
     caller: undefined,
     method: "tools/call",
     subject: ownName("read"),
+    params: { name: "read" },
     progressToken: "7",
     render: (id) => `call ${id}`,
     reply,

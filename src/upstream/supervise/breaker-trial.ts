@@ -6,6 +6,7 @@ import type { OwnName } from "../../contracts/names.js";
 import type { WayNotes } from "../../contracts/service.js";
 import type { MessageKey, UpstreamCall } from "../../contracts/upstream.js";
 import type { Fault } from "../../protocol/errors.js";
+import type { JsonObject } from "../../protocol/jsonrpc.js";
 import { faultReply, type Reply } from "../../protocol/reply.js";
 import { type Breaker, type BreakerOutcome, countsAsFault, OverdueFault } from "./breaker.js";
 import { heldBack } from "./refusals.js";
@@ -80,6 +81,10 @@ class TrialCall implements UpstreamCall {
 
   get subject(): OwnName | undefined {
     return this.inner.subject;
+  }
+
+  get params(): JsonObject | undefined {
+    return this.inner.params;
   }
 
   get progressToken(): string | undefined {
