@@ -27,6 +27,8 @@ export const help = (workloads, targets) => `Measures the gateway against bare l
   --list            names the workloads and the targets
   --help            this text
 
+TOOLWAY_BEFORE=FILE in the environment names the cli/main.js of an older build: it is measured in turns with this one.
+
 Workloads:
 ${workloads.map(({ name, summary }) => `  ${name.padEnd(16)}  ${summary}`).join("\n")}
 

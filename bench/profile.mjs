@@ -2,6 +2,7 @@
 // It owns the load and the server of the profile alone; what is compared with what is run.mjs's.
 
 import { execFileSync, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, createServer, request } from "node:http";
 import { tmpdir } from "node:os";
@@ -10,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { sumUp } from "./profile-groups.mjs";
 import { stdioEntry } from "./servers/index.mjs";
+import { startNats } from "./servers/nats.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const { values } = parseArgs({
@@ -35,7 +37,8 @@ const HELP = `node bench/profile.mjs [options]
   --calls N                 measured calls (20000)
   --in-flight N             calls in flight (32)
   --server http|stdio       how the server is reached (http)
-  --ask call|list           what agents ask for: a small call, or the merged list of ${LIST_SERVERS} servers (call)
+  --ask call|list|kept      what agents ask for: a small call, the merged list of ${LIST_SERVERS} servers, or a call that is kept in a
+                            nats-server (call)
   --top N                   lines of the table (40)
   --keep FILE               keeps the profile; Chrome's DevTools open it (.cpuprofile)
   --read FILE               sums up a kept profile, starting nothing
@@ -45,6 +48,8 @@ const HELP = `node bench/profile.mjs [options]
 const WARM_UP_CALLS = 5_000;
 /** The start takes a second or so, also on a busy machine; a gateway that does not come must not hang the script. */
 const READY_MS = 30_000;
+/** As `toolway engine key` makes them. */
+const KEY = `twk_${randomBytes(32).toString("base64url")}`;
 const TOKEN = "bench-profile-token-0123456789abcdef";
 
 const calls = Number(values.calls);
@@ -58,14 +63,20 @@ async function profileGateway() {
   const file = join(workDir, "call.cpuprofile");
   const config = join(workDir, "config.json");
   const names = Array.from({ length: values.ask === "list" ? LIST_SERVERS : 1 }, (_, i) => `tiny${i}`);
-  const mcpServers = Object.fromEntries(names.map((name) => [name, upstream.entry]));
-  writeFileSync(config, JSON.stringify({ mcpServers }));
+  const nats = values.ask === "kept" ? await startNats(workDir) : undefined;
+  const kept = nats && { tools: { echo: { outbox: { lane: false } } } };
+  const mcpServers = Object.fromEntries(names.map((name) => [name, { ...upstream.entry, ...kept }]));
+  const engine = nats && { nats: [`nats://${nats.address}`], key: { env: "TOOLWAY_ENGINE_KEY" }, replicas: 1 };
+  writeFileSync(config, JSON.stringify({ mcpServers, ...(engine && { engine }) }));
   const cli = process.env.TOOLWAY_CLI ?? plainBuild();
   const hook = join(here, "profile-hook.mjs");
   const gateway = spawn(
     process.execPath,
     ["--import", hook, cli, "serve", config, "--state", join(workDir, "state"), "--listen", "127.0.0.1:0", "--json"],
-    { env: { ...process.env, TOOLWAY_TOKEN: TOKEN, TOOLWAY_PROFILE: file }, stdio: ["ignore", "pipe", "inherit"] },
+    {
+      env: { ...process.env, TOOLWAY_TOKEN: TOKEN, TOOLWAY_PROFILE: file, TOOLWAY_ENGINE_KEY: KEY },
+      stdio: ["ignore", "pipe", "inherit"],
+    },
   );
   try {
     const post = agent(await firstLine(gateway));
@@ -85,6 +96,7 @@ async function profileGateway() {
       await gone;
     }
     upstream.close();
+    await nats?.stop();
     rmSync(workDir, { recursive: true, force: true });
   }
 }

@@ -14,7 +14,7 @@ import { liar, limits } from "./limits/index.mjs";
 import { help, readOptions } from "./options.mjs";
 import { killAll } from "./processes.mjs";
 import { checkAgainst, printTable, record, writeChart } from "./report/index.mjs";
-import { toolway } from "./toolway.mjs";
+import { before, toolway } from "./toolway.mjs";
 import { workloads } from "./workloads/index.mjs";
 
 const inBench = (path) => fileURLToPath(new URL(path, import.meta.url));
@@ -28,7 +28,7 @@ const print = (text) => void process.stdout.write(text.endsWith("\n") ? text : `
 /** @returns {Promise<number>} the exit code */
 async function main(argv) {
   const options = readOptions(argv);
-  const own = [...limits, toolway];
+  const own = [...limits, ...(process.env.TOOLWAY_BEFORE === undefined ? [] : [before]), toolway];
   if (options.help || options.list) {
     print(options.help ? help(workloads, own) : names(own));
     return 0;

@@ -49,6 +49,14 @@ export const toolway = {
   },
 };
 
+/** `TOOLWAY_BEFORE`: an older build, which has its turns beside this one. It is no goal's, so it counts as a limit. */
+export const before = {
+  ...toolway,
+  name: "before",
+  group: "limit",
+  start: (setup) => toolway.start({ ...setup, cli: process.env.TOOLWAY_BEFORE }),
+};
+
 /** Waits until each server has tools in the list. */
 async function everyServer(url, headers, servers, started) {
   const deadline = Date.now() + READY_MS;

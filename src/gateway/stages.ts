@@ -169,7 +169,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   const caught = new CaughtDay(systemClock.wall());
   happenings.onCaught = (kind, count) => caught.add(kind, count, systemClock.wall());
   const audit = parts.audit?.begin(safeName);
-  observer.keepsRequests = audit?.wantsArguments === true;
+  if (audit?.wantsArguments === true) observer.argumentsOf = (message) => audit.argumentsOf(message);
   const records = new CallRecords({
     lines: new CallLines(log, safeName),
     metrics,

@@ -1,10 +1,12 @@
 // Calls in the log: one line each, at `info`; what only lists or sets a level is at `debug`. Text for people has the
 // essence in front, JSON has every fact in a field of its own.
 
+import type { Principal } from "../contracts/caller.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import type { CallRecord } from "./call-record.js";
 import type { CallSink } from "./call-recorder.js";
-import type { Log, LogFields, LogLevel } from "./log.js";
+import { fieldsText, type Log, type LogFields, type LogLevel } from "./log.js";
+import { cutName, type RedactName, SafeNames } from "./safe-names.js";
 
 /** Agents ask for lists all the time, and nothing is done by it. */
 export const QUIET: ReadonlySet<string> = new Set([
@@ -18,14 +20,6 @@ export const QUIET: ReadonlySet<string> = new Set([
 
 /** Names and ids are as long as an agent likes; real ones are far shorter. */
 const MAX_NAME_CHARACTERS = 128;
-/** So much of one is looked at for secrets. */
-const MAX_NAME_READ = 4_096;
-
-/** A text of this server's, or of any where that is not known, without the secrets of their entries. */
-export type RedactName = (server: string | undefined, name: string) => string;
-
-/** So many names are remembered without their secrets; servers have tens of tools, and all of these share a few bytes. */
-const MAX_SAFE_NAMES = 4_096;
 
 export class CallLines implements CallSink {
   readonly #log: Log;
@@ -33,14 +27,13 @@ export class CallLines implements CallSink {
   /** Lines that are written together. */
   #text = "";
   #count = 0;
-  readonly #redact: RedactName;
-  /** By server and by the tool's own name. */
-  readonly #safeNames = new Map<string, Map<string, string>>();
-  #safeCount = 0;
+  readonly #names: SafeNames;
+  /** Whose call was written last, and how that reads: the next one is seldom another's. */
+  #who: { principal: Principal; name: unknown; version: unknown; text: string } | undefined;
 
   constructor(log: Log, redact: RedactName = (_, name) => name) {
     this.#log = log;
-    this.#redact = redact;
+    this.#names = new SafeNames(redact, MAX_NAME_CHARACTERS);
     this.#isJson = log.lines?.format === "json";
   }
 
@@ -53,42 +46,34 @@ export class CallLines implements CallSink {
     const level: LogLevel = QUIET.has(record.method) ? "debug" : "info";
     // Asked each time: the level may be another than at the start.
     if (level === "debug" && this.#log.lines?.isOn("debug") !== true) return;
-    const tool = record.tool === undefined ? undefined : this.#safeName(record.server, record.tool);
+    const tool = record.tool === undefined ? undefined : this.#names.of(record.server, record.tool);
     const { lines } = this.#log;
     if (lines === undefined) {
       this.#log[level](sentenceOf(record, tool), fieldsOf(record, tool));
       return;
     }
-    const text = this.#isJson ? "call" : sentenceOf(record, tool);
-    const fields = this.#isJson ? fieldsOf(record, tool) : besides(record);
-    this.#text += lines.line(level, record.endedAt, text, fields);
+    this.#text += this.#isJson
+      ? lines.line(level, record.endedAt, "call", fieldsOf(record, tool))
+      : lines.line(level, record.endedAt, sentenceOf(record, tool) + this.#besides(record));
     this.#count++;
   }
 
-  /** A server may name a tool like a secret of its entry. It is redacted before it is cut: half of one is not found. */
-  #safeName(server: string | undefined, tool: string): string {
-    // What agents make up is looked at each time.
-    if (server === undefined) return cut(this.#redact(undefined, tool.slice(0, MAX_NAME_READ)));
-    let names = this.#safeNames.get(server);
-    let safe = names?.get(tool);
-    if (safe !== undefined) return safe;
-    safe = cut(this.#redact(server, tool.slice(0, MAX_NAME_READ)));
-    if (this.#safeCount >= MAX_SAFE_NAMES) {
-      this.forgetNames();
-      names = undefined;
+  /** What the sentence does not say, as the log writes fields. */
+  #besides({ principal, clientInfo, cache, bytes }: CallRecord): string {
+    const { name, version } = clientInfo;
+    let who = this.#who;
+    if (who?.principal !== principal || who.name !== name || who.version !== version) {
+      const fields = { principal: principal.id, role: principal.role, client: clientOf(clientInfo) };
+      who = { principal, name, version, text: fieldsText(fields) };
+      // A long name is not held for the sake of the next line.
+      this.#who = isShort(name) && isShort(version) ? who : undefined;
     }
-    if (names === undefined) {
-      names = new Map();
-      this.#safeNames.set(server, names);
-    }
-    names.set(tool, safe);
-    this.#safeCount++;
-    return safe;
+    if (cache === undefined) return bytes === undefined ? who.text : `${who.text} bytes=${bytes}`;
+    return who.text + fieldsText({ cache, bytes });
   }
 
   forgetNames(): void {
-    this.#safeNames.clear();
-    this.#safeCount = 0;
+    this.#names.forget();
   }
 
   batchEnded(dropped: number): void {
@@ -105,11 +90,6 @@ export class CallLines implements CallSink {
 function sentenceOf({ method, server, outcome, ms }: CallRecord, tool: string | undefined): string {
   const what = plain(tool ?? cut(method));
   return `call ${server === undefined ? what : `${server}/${what}`}: ${outcome}, ${shortMs(ms)} ms`;
-}
-
-/** What the sentence does not say. */
-function besides({ principal, clientInfo, cache, bytes }: CallRecord): LogFields {
-  return { principal: principal.id, role: principal.role, client: clientOf(clientInfo), cache, bytes };
 }
 
 function fieldsOf(record: CallRecord, tool: string | undefined): LogFields {
@@ -148,7 +128,11 @@ function plain(name: string): string {
 }
 
 function cut(name: string): string {
-  return name.length > MAX_NAME_CHARACTERS ? `${name.slice(0, MAX_NAME_CHARACTERS)}…` : name;
+  return cutName(name, MAX_NAME_CHARACTERS);
+}
+
+function isShort(name: unknown): boolean {
+  return name === undefined || (typeof name === "string" && name.length <= MAX_NAME_CHARACTERS);
 }
 
 function shortId(id: RpcId): RpcId {

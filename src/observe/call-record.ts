@@ -60,9 +60,15 @@ export interface CallRecord {
   /** The agent's own id of the request. */
   id: RpcId;
   /** Undefined where nobody wants what was asked: only the audit log may, and it is never kept beyond the moment. */
-  request: RequestMessage | undefined;
+  asked: AskedArguments | undefined;
   /** Undefined unless a person records this call. */
   recorded: RecordedCall | undefined;
+}
+
+/** The arguments of a call for the audit log: the request, or what the log shows of it where that is made already. */
+export interface AskedArguments {
+  readonly message?: RequestMessage;
+  readonly shown?: unknown;
 }
 
 /** What was recorded of a call, until the recording is over. */
@@ -143,7 +149,7 @@ export function clearRecord(record: CallRecord): void {
   record.sessionKey = "";
   record.traceId = undefined;
   record.id = 0;
-  record.request = undefined;
+  record.asked = undefined;
   record.recorded = undefined;
 }
 
@@ -176,7 +182,7 @@ export function emptyRecord(): CallRecord {
     sessionKey: "",
     traceId: undefined,
     id: 0,
-    request: undefined,
+    asked: undefined,
     recorded: undefined,
   };
 }

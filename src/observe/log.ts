@@ -133,12 +133,18 @@ function textLine(
   fields: LogFields | undefined,
   clean: (text: string) => string,
 ): string {
-  let line = `${time.slice(11, 23)} ${level.padEnd(5)} ${text}`;
+  const line = `${time.slice(11, 23)} ${level.padEnd(5)} ${text}`;
+  return cut(fields === undefined ? line : line + fieldsText(fields), clean);
+}
+
+/** Fields as they stand behind the text of a line. Those that are undefined are left out. */
+export function fieldsText(fields: LogFields): string {
+  let text = "";
   for (const key in fields) {
     const value = plain(fields[key]);
-    if (value !== undefined) line += ` ${key}=${typeof value === "number" ? value : JSON.stringify(value)}`;
+    if (value !== undefined) text += ` ${key}=${typeof value === "number" ? value : JSON.stringify(value)}`;
   }
-  return cut(line, clean);
+  return text;
 }
 
 /** Errors have no members of their own to show; their stack says where. */
@@ -157,7 +163,7 @@ function shortened(value: unknown): unknown {
 }
 
 /** Many lines are of one moment, and the text of it costs more than the rest of them. */
-function isoTimes(): (atMs: number) => string {
+export function isoTimes(): (atMs: number) => string {
   let lastMs = Number.NaN;
   let last = "";
   return (atMs) => {

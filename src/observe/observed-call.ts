@@ -63,8 +63,8 @@ export class CallObserver {
   readonly #redact: (server: string, tool: string) => string;
   readonly #transportOf: (server: string) => Transport | undefined;
   readonly #times = new CallTimesPool();
-  /** Whether records have what was asked, for who makes an HMAC of it. */
-  keepsRequests = false;
+  /** What records have of what was asked; undefined where nobody wants it. */
+  argumentsOf: ((message: RequestMessage) => CallRecord["asked"]) | undefined;
   /** Undefined while nobody records. */
   recordings: Recordings | undefined;
   /** Calls under way are a chain through their own objects, so that no call costs an entry in a table. */
@@ -191,7 +191,7 @@ export class CallObserver {
     record.sessionKey = caller.sessionKey;
     record.traceId = span?.traceId;
     record.id = message.id;
-    record.request = this.keepsRequests ? message : undefined;
+    record.asked = this.argumentsOf?.(message);
     record.recorded =
       this.recordings === undefined || server === undefined
         ? undefined

@@ -4,6 +4,7 @@
 
 import { isUtf8 } from "node:buffer";
 import type { Anchor } from "./anchor.js";
+import { plainAnswer } from "./bytes/plain-answer.js";
 import { MemberWalk, mayNameIdOrMethod } from "./bytes/scan-bytes.js";
 import { isObject } from "./jsonrpc.js";
 import { MAX_MEMBERS } from "./message.js";
@@ -29,6 +30,8 @@ const NOT_UTF8 = "is no UTF-8";
  * character a byte: what needs several bytes in UTF-8 stands in strings only, so the verdict is the same.
  */
 export function flawOfShort(bytes: Uint8Array, text: string): string | undefined {
+  const plain = plainAnswer(text);
+  if (plain !== undefined) return plain === "ascii" || isUtf8(bytes) ? undefined : NOT_UTF8;
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import {
   chmodSync,
   existsSync,
@@ -10,7 +11,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { histories } from "../../test/faults/length.js";
 import { seeded } from "../../test/faults/random.js";
 import { until } from "../../test/fixtures/wait.js";
 import type { Principal } from "../contracts/caller.js";
@@ -53,6 +55,28 @@ describe("tokens", () => {
     expect(tokens.authenticate(rotated, oldUntil - 1)).toBeDefined();
     expect(tokens.authenticate(rotated, oldUntil)).toBeUndefined();
     expect(tokens.authenticate(expired, NOW + 1_000)).toBeUndefined();
+  });
+
+  it("are looked up by their digests, those that were proved before too: how long it takes tells nothing of them [agent-8]", async () => {
+    const tokens = book();
+    const good = await tokens.create({ id: "ci", role: "reader" }, NOW);
+    const near = `${good.slice(0, -1)}${good.endsWith("A") ? "B" : "A"}`;
+    expect(tokens.authenticate(good, NOW)?.id).toBe("ci");
+    const asked: unknown[] = [];
+    const spies = [
+      ...(["get", "has"] as const).map((name) => vi.spyOn(Map.prototype, name)),
+      ...(["has"] as const).map((name) => vi.spyOn(Set.prototype, name)),
+    ];
+    try {
+      expect([tokens.authenticate(good, NOW)?.id, tokens.authenticate(near, NOW)]).toEqual(["ci", undefined]);
+      for (const spy of spies) asked.push(...spy.mock.calls.map(([key]) => key));
+    } finally {
+      for (const spy of spies) spy.mockRestore();
+    }
+    for (const token of [good, near]) {
+      expect(asked).toContain(createHash("sha256").update(token).digest().toString("latin1"));
+      expect(asked.filter((key) => typeof key === "string" && key.includes(token.slice(3, 20)))).toEqual([]);
+    }
   });
 
   it("are shown once, stored as hashes, and still known after a restart [agent-8]", async () => {
@@ -109,7 +133,7 @@ describe("tokens", () => {
   });
 
   it("stay current for whoever came in by them until they end, whatever the clock does, in any history", async () => {
-    for (let seed = 1; seed <= 200; seed++) {
+    for (let seed = 1; seed <= histories(200); seed++) {
       const random = seeded(seed);
       const tokens = new TokenBook({ map: new MemoryMap<TokenRecord>("tokens"), tokenPath: undefined });
       let nowMs = NOW;
@@ -191,7 +215,7 @@ describe("tokens", () => {
   });
 
   it("have the secrets that a simple model says, whatever is rotated, revoked and restarted, with any clock", async () => {
-    for (let seed = 1; seed <= 300; seed++) {
+    for (let seed = 1; seed <= histories(300); seed++) {
       const random = seeded(seed);
       const map = new MemoryMap<TokenRecord>("tokens");
       let tokens = new TokenBook({ map, tokenPath: undefined });

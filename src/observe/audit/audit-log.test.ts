@@ -1,5 +1,6 @@
 // The audit log on disk: its batches, its files, full disks, kills, and what is searched and checked of it.
 
+import { createHmac } from "node:crypto";
 import {
   appendFileSync,
   mkdtempSync,
@@ -154,7 +155,7 @@ it("arguments are in it as the config says: not at all, as an HMAC by a key, or 
   ] as const) {
     const { audit } = await open({ arguments: { mode, key: Buffer.from(key) } });
     expect(audit.wantsArguments).toBe(mode !== "none");
-    audit.take(call({ request }));
+    audit.take(call({ asked: audit.argumentsOf(request) }));
     await audit.close();
     seen.push(lines().at(-1)?.["arguments"]);
   }
@@ -176,9 +177,26 @@ it("arguments are in it as the config says: not at all, as an HMAC by a key, or 
     method: "tools/call",
     params: { arguments: { a: "x".repeat(9_000) } },
   });
-  audit.take(call({ request: parseMessage(long) as RequestMessage }));
+  audit.take(call({ asked: audit.argumentsOf(parseMessage(long) as RequestMessage) }));
   await audit.close();
   expect(lines().at(-1)?.["arguments"]).toEqual({ length: 9_008 });
+});
+
+it("the HMAC of long arguments is that of their JSON too, and the request is held for it until its line is written", async () => {
+  const key = Buffer.from("one");
+  const { audit } = await open({ arguments: { mode: "hmac", key } });
+  for (const letters of [10, 9_000]) {
+    const args = { a: "x".repeat(letters) };
+    const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { arguments: args } });
+    const asked = audit.argumentsOf(parseMessage(text) as RequestMessage);
+    expect(asked.message === undefined).toBe(letters === 10);
+    audit.take(call({ asked }));
+    await audit.flush();
+    const json = JSON.stringify(args);
+    const hmac = createHmac("sha256", key).update(json).digest("base64url");
+    expect(lines().at(-1)?.["arguments"]).toEqual({ hmac, length: json.length });
+  }
+  await audit.close();
 });
 
 it("files are rotated under load, the oldest go within the bounds and a line says so, and the chain holds over all [audit-tells] [bounded]", async () => {

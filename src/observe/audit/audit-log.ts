@@ -2,16 +2,18 @@
 // the calls' turn. Where there is no room they wait, within bounds; what is lost is counted, and a line says so when there is
 // room again.
 
-import { createHmac } from "node:crypto";
 import type { EndedWrite } from "../../contracts/outbox.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import { REDACTED, redactShapes } from "../../runtime/redact/safe-url.js";
-import { QUIET, type RedactName } from "../call-lines.js";
-import type { CallRecord } from "../call-record.js";
+import { QUIET } from "../call-lines.js";
+import type { AskedArguments, CallRecord } from "../call-record.js";
 import type { CallSink } from "../call-recorder.js";
+import { isoTimes } from "../log.js";
+import { cutName, type RedactName, SafeNames } from "../safe-names.js";
 import type { ChainHead } from "./chain.js";
+import { Hmac } from "./hmac.js";
 
 /** With the time that records are gathered, at most 100 ms. */
 const BATCH_MS = 70;
@@ -25,9 +27,10 @@ const MAX_WAITING_CHARACTERS = 16 * 1024 * 1024;
 const ANCHOR_MS = 3_600_000;
 /** Names and ids are as long as an agent likes. */
 const MAX_NAME_CHARACTERS = 256;
-const MAX_NAME_READ = 4_096;
 /** So much of arguments goes into their HMAC. */
 const MAX_HMAC_CHARACTERS = 64 * 1024;
+/** Of so short a request the HMAC is made when its call ends: to hold the request until there is time costs more. */
+const MAX_AT_ONCE_CHARACTERS = 4 * 1024;
 /** So much of redacted arguments is written; longer ones are their length. */
 const MAX_REDACTED_CHARACTERS = 4 * 1024;
 /** Tokens that are refused are a line each, up to so many a second of one address. */
@@ -59,6 +62,9 @@ export interface AuditLogOptions {
 
 export class AuditLog implements CallSink {
   readonly #options: AuditLogOptions;
+  readonly #names: SafeNames;
+  readonly #hmac: Hmac;
+  readonly #time = isoTimes();
   #waiting: string[] = [];
   #waitingCharacters = 0;
   #writing: Promise<void> | undefined;
@@ -77,6 +83,8 @@ export class AuditLog implements CallSink {
 
   constructor(options: AuditLogOptions) {
     this.#options = options;
+    this.#names = new SafeNames(options.redact, MAX_NAME_CHARACTERS);
+    this.#hmac = new Hmac(options.arguments.key);
     this.#anchors = setInterval(() => this.#anchor(), ANCHOR_MS).unref();
   }
 
@@ -100,6 +108,17 @@ export class AuditLog implements CallSink {
 
   get wantsArguments(): boolean {
     return this.#options.arguments.mode !== "none";
+  }
+
+  /** What it needs of a call's arguments when there is time to write its line. */
+  argumentsOf(message: RequestMessage): AskedArguments {
+    const isShort = this.#options.arguments.mode === "hmac" && message.text.length <= MAX_AT_ONCE_CHARACTERS;
+    return isShort ? { shown: this.#shown(message, undefined) } : { message };
+  }
+
+  /** To be called with every config: secrets may be others. */
+  forgetNames(): void {
+    this.#names.forget();
   }
 
   take(record: CallRecord): void {
@@ -127,7 +146,7 @@ export class AuditLog implements CallSink {
         principal: principal.id,
         role: principal.role,
         server,
-        tool: this.#nameOf(server, tool),
+        tool: this.#names.of(server, tool),
         outcome: state === "done" ? "ok" : state,
         receipt: id,
       }),
@@ -246,10 +265,6 @@ export class AuditLog implements CallSink {
     }
   }
 
-  #time(wallMs: number): string {
-    return new Date(wallMs).toISOString();
-  }
-
   #bodyOf(record: CallRecord): string {
     const { principal, clientInfo, server, tool, refusedBy, traceId, id } = record;
     const { name } = clientInfo;
@@ -262,7 +277,7 @@ export class AuditLog implements CallSink {
       client: typeof name === "string" ? cut(name) : undefined,
       method: cut(record.method),
       server,
-      tool: tool === undefined ? undefined : this.#nameOf(server, tool),
+      tool: tool === undefined ? undefined : this.#names.of(server, tool),
       outcome: record.outcome,
       ms: Math.round(record.ms * 10) / 10,
       attempt: record.attempt > 1 ? record.attempt : undefined,
@@ -270,27 +285,27 @@ export class AuditLog implements CallSink {
       bytes: record.bytes,
       id: typeof id === "string" ? cut(id) : id,
       trace: traceId,
-      arguments: record.request === undefined ? undefined : this.#arguments(record.request, server),
+      arguments: record.asked === undefined ? undefined : this.#arguments(record.asked, server),
     });
   }
 
-  #nameOf(server: string | undefined, tool: string): string {
-    return cut(this.#options.redact(server, tool.slice(0, MAX_NAME_READ)));
+  #arguments(asked: AskedArguments, server: string | undefined): unknown {
+    return asked.message === undefined ? asked.shown : this.#shown(asked.message, server);
   }
 
-  #arguments({ params, text }: RequestMessage, server: string | undefined): unknown {
-    const { mode, key } = this.#options.arguments;
+  #shown({ params, text }: RequestMessage, server: string | undefined): unknown {
+    const { mode } = this.#options.arguments;
     const args = isObject(params) ? params["arguments"] : undefined;
     if (args === undefined || mode === "none") return undefined;
     if (text.length > MAX_HMAC_CHARACTERS) {
       // From where they stand: to write them out anew would take as long as the call.
       const from = Math.max(0, text.indexOf('"arguments"'));
       if (mode === "redacted") return { length: text.length - from };
-      return { hmac: hmac(key, text.slice(from, from + MAX_HMAC_CHARACTERS)), length: text.length - from };
+      return { hmac: this.#hmac.of(text.slice(from, from + MAX_HMAC_CHARACTERS)), length: text.length - from };
     }
     if (mode === "hmac") {
       const json = JSON.stringify(args);
-      return { hmac: hmac(key, json), length: json.length };
+      return { hmac: this.#hmac.of(json), length: json.length };
     }
     const json = JSON.stringify(args, (name, value: unknown) => {
       if (SECRET_NAME.test(name)) return REDACTED;
@@ -300,14 +315,10 @@ export class AuditLog implements CallSink {
   }
 }
 
-function hmac(key: Uint8Array, text: string): string {
-  return createHmac("sha256", key).update(text).digest("base64url");
-}
-
 function shortened(target: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(target).map(([key, value]) => [key, cut(value)]));
 }
 
 function cut(text: string): string {
-  return text.length > MAX_NAME_CHARACTERS ? `${text.slice(0, MAX_NAME_CHARACTERS)}…` : text;
+  return cutName(text, MAX_NAME_CHARACTERS);
 }

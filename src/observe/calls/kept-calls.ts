@@ -2,9 +2,9 @@
 // is shown of them is shown-calls.ts, which is loaded when somebody asks.
 
 import type { JsonObject } from "../../protocol/jsonrpc.js";
-import type { RedactName } from "../call-lines.js";
 import { type CallRecord, copyRecord, emptyRecord } from "../call-record.js";
 import type { CallSink } from "../call-recorder.js";
+import type { RedactName } from "../safe-names.js";
 
 /** So many are kept: some minutes of a busy gateway, 2.9 MB. */
 export const MAX_KEPT_CALLS = 5_000;

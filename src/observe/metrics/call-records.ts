@@ -54,6 +54,7 @@ export class CallRecords {
     const always = [this.metrics, this.kept, this.history, ...(this.audit === undefined ? [] : [this.audit])];
     this.recorder.setSinks(areLogged === true && this.#lines.isOn ? [...always, this.#lines] : always);
     this.#lines.forgetNames();
+    this.audit?.forgetNames();
     this.metrics.forgetNames();
   }
 
