@@ -6,7 +6,7 @@ import { auditFiles } from "../../observe/audit/files.js";
 import { searchAudit } from "../../observe/audit/search.js";
 import { verifyAudit } from "../../observe/audit/verify.js";
 import { pause } from "../../runtime/wait.js";
-import { type GatewaySource, runningGateway } from "../gateway/port.js";
+import { type GatewayClient, type GatewaySource, runningGateway } from "../gateway/port.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson, shown } from "../line/io.js";
 import { csvLine } from "./csv.js";
@@ -105,9 +105,9 @@ interface VerifyInput {
 
 export async function verify(input: VerifyInput, source: GatewaySource, io: Io): Promise<ExitCode> {
   const anchors = input.anchor.map(anchorOf);
-  const { dir, head } = await placeOf(input.path, source, io);
-  const kept = head === undefined ? [] : [{ seq: head.seq, hash: head.hash, from: "the gateway's store" }];
-  const report = await verifyAudit(dir, [...kept, ...anchors]);
+  const { dir, client } = await placeOf(input.path, source, io);
+  const written = client === undefined ? undefined : () => headOf(client, io);
+  const report = await verifyAudit(dir, anchors, { signal: io.signal, written });
   if (input.json) printJson(io, { path: dir, ...report });
   else {
     for (const text of report.notes) print(io, text);
@@ -118,23 +118,27 @@ export async function verify(input: VerifyInput, source: GatewaySource, io: Io):
         io,
         `${lines} lines, ${first} to ${last.seq}, are as they were written. The last is ${last.seq}:${last.hash}`,
       );
-    if (wrong === undefined && kept.length === 0 && anchors.length === 0) {
+    if (wrong === undefined && client === undefined && anchors.length === 0) {
       note(io, "No gateway runs for this log, and no anchor was given: whether its tail was cut off cannot be seen.");
     }
   }
   return report.wrong === undefined ? Exit.ok : Exit.failure;
 }
 
-/** Where the log is, and what a running gateway knows of it. */
+async function headOf(client: GatewayClient, io: Io): Promise<AuditHeadAnswer> {
+  return (await client.get("/audit/head", io.signal)) as AuditHeadAnswer;
+}
+
+/** Where the log is, and the running gateway that knows of it. */
 async function placeOf(
   path: string | undefined,
   source: GatewaySource,
   io: Io,
-): Promise<{ readonly dir: string; readonly head: AuditHeadAnswer | undefined }> {
+): Promise<{ readonly dir: string; readonly client: GatewayClient | undefined }> {
   const client = path === undefined ? await (await runningGateway()).find(source) : undefined;
-  const head = client === undefined ? undefined : ((await client.get("/audit/head", io.signal)) as AuditHeadAnswer);
+  const head = client === undefined ? undefined : await headOf(client, io);
   const dir = path ?? head?.path ?? join(source.stateDir, "audit");
-  if ((await auditFiles(dir)).length > 0) return { dir, head };
+  if ((await auditFiles(dir)).length > 0) return { dir, client };
   throw new UserError(`There is no audit log in ${dir}.`, {
     hint: 'A config with "audit": {} has one. One that is kept elsewhere: --path DIR.',
   });

@@ -6,16 +6,13 @@ import { verifyAudit } from "../../observe/audit/verify.js";
 
 let isUnderWay = false;
 
-export async function auditCheck({ path, seq, hash }: AuditHeadAnswer, signal: AbortSignal): Promise<AuditCheckAnswer> {
+/** `head` is where the log is, and the last line that is written in this moment. */
+export async function auditCheck(head: () => AuditHeadAnswer, signal: AbortSignal): Promise<AuditCheckAnswer> {
   if (isUnderWay)
     throw new ControlError("busy", "The audit log is being checked for somebody already: ask again later.");
   isUnderWay = true;
   try {
-    const { lines, first, last, wrong, notes } = await verifyAudit(
-      path,
-      [{ seq, hash, from: "the gateway's store" }],
-      signal,
-    );
+    const { lines, first, last, wrong, notes } = await verifyAudit(head().path, [], { signal, written: head });
     return { lines, first, last, wrong, notes };
   } finally {
     isUnderWay = false;

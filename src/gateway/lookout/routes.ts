@@ -44,7 +44,7 @@ export function lookRoutes(lookout: Lookout): ControlRoutes {
       records.flush();
       await records.audit?.flush();
       const { auditCheck } = await import("./audit-check.js");
-      return auditCheck(demandAudit(lookout), signal);
+      return auditCheck(() => demandAudit(lookout), signal);
     },
     "GET /audit/head": async () => {
       demandAudit(lookout);

@@ -222,6 +222,68 @@ it("files are rotated under load, the oldest go within the bounds and a line say
   expect((await verifyAudit(dir, [])).wrong?.why).toContain("missing");
 });
 
+it("a batch that is half written when the chain is checked is no torn line, and one that is taken back is no wrong one [audit-tells]", async () => {
+  /** Asked after the first half of each write; false has the disk full then. */
+  let halfWay = async (): Promise<boolean> => true;
+  const openFile = async (...args: Parameters<typeof openReal>) => {
+    const file = await openReal(...args);
+    const write = file.write.bind(file) as (
+      bytes: Buffer,
+      at: number,
+      length: number,
+      position: number,
+    ) => Promise<{ bytesWritten: number }>;
+    return Object.assign(file, {
+      write: async (bytes: Buffer, at: number, length: number, position: number) => {
+        const half = Math.max(1, length >> 1);
+        await write(bytes, at, half, position);
+        if (!(await halfWay())) throw new Error("ENOSPC: no space left on device, write");
+        await write(bytes, at + half, length - half, position + half);
+        return { bytesWritten: length };
+      },
+    });
+  };
+  const { audit } = await open({}, { openFile: openFile as typeof openReal });
+  const looks: unknown[] = [];
+  const look = async () => looks.push(await verifyAudit(dir, [], { written: () => audit.head }));
+  for (const isRoom of [true, false, true, false, true]) {
+    halfWay = async () => {
+      await look();
+      return isRoom;
+    };
+    for (let i = 0; i < 20; i++) audit.take(call({ ms: i }));
+    await audit.flush();
+    await look();
+  }
+  await audit.close();
+  expect(looks).toHaveLength(10);
+  for (const found of looks) expect(found).toMatchObject({ wrong: undefined, notes: [] });
+  expect(await verifyAudit(dir, [])).toMatchObject({ wrong: undefined, notes: [], last: audit.head });
+});
+
+it("is checked while it is written, while files are begun and old ones removed, and nothing is called wrong or torn [audit-tells]", async () => {
+  const { audit } = await open({}, { maxFileBytes: 8 * 1024, maxBytes: 128 * 1024 });
+  let isOver = false;
+  const load = async () => {
+    for (let round = 0; round < 120; round++) {
+      for (let i = 0; i < 25; i++) audit.take(call({ ms: i, tool: `tool-${i}` }));
+      await audit.flush();
+    }
+    isOver = true;
+  };
+  const written = load();
+  let checks = 0;
+  while (!isOver) {
+    const report = await verifyAudit(dir, [], { written: () => audit.head });
+    expect(report).toMatchObject({ wrong: undefined, notes: [] });
+    checks++;
+  }
+  await written;
+  await audit.close();
+  expect(checks).toBeGreaterThan(5);
+  expect(lines().some(({ kind }) => kind === "removed")).toBe(true);
+});
+
 it("a clock that is set back, or a day ahead, changes nothing of the chain [audit-tells]", async () => {
   const { audit, clock } = await open();
   for (const jump of [-1e9, 2e9, -3e9, 4e9]) {

@@ -53,6 +53,11 @@ export class ChainCheck {
     this.#anchors = anchors;
   }
 
+  /** The number of the last line that was good; 0 before the first. */
+  get lastSeq(): number {
+    return this.#last.seq;
+  }
+
   /** Without its end. Nothing is looked at after the first that is wrong. */
   line(text: string, file: string, number: number): void {
     if (this.#wrong !== undefined) return;

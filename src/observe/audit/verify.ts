@@ -1,25 +1,59 @@
 // Checks all files of an audit log, oldest first: by slices, so that who checks in a gateway does not hold up its calls.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { ChainHead } from "./chain.js";
 import { type ChainAnchor, ChainCheck, type ChainReport } from "./check.js";
-import { auditFiles, linesOf } from "./files.js";
+import { type AuditFile, auditFiles, linesOf } from "./files.js";
 
 /** So long it works before others have their turn. */
 const SLICE_MS = 10;
 /** The clock is looked at after so many lines, which take less than a millisecond. */
 const LINES_A_LOOK = 64;
+/** An old file may be removed while it waits to be read: then all is looked at anew. Files are removed at most with each new one. */
+const MAX_LOOKS = 5;
+
+interface VerifyOptions {
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * The last line that is written, where a gateway writes the log meanwhile. What stands after it may be half of a line, or be
+   * taken back where the disk is full: it is not looked at.
+   */
+  readonly written?: (() => ChainHead | Promise<ChainHead>) | undefined;
+}
 
 /** Rejects with the signal's reason where it fires. */
 export async function verifyAudit(
   dir: string,
   anchors: readonly ChainAnchor[],
-  signal?: AbortSignal,
+  options: VerifyOptions = {},
 ): Promise<ChainReport> {
-  const check = new ChainCheck(anchors);
+  const { signal, written } = options;
+  if (written === undefined) return checked(await auditFiles(dir), new ChainCheck(anchors), signal);
+  for (let looks = 1; ; looks++) {
+    const before = await auditFiles(dir);
+    const { seq, hash } = await written();
+    // A file that was begun or removed meanwhile is in one of the two lists.
+    const files = joined(before, await auditFiles(dir));
+    const check = new ChainCheck([{ seq, hash, from: "the gateway's store" }, ...anchors]);
+    try {
+      return await checked(files, check, signal, seq);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT" || looks === MAX_LOOKS) throw error;
+    }
+  }
+}
+
+async function checked(
+  files: readonly AuditFile[],
+  check: ChainCheck,
+  signal: AbortSignal | undefined,
+  lastSeq = Number.POSITIVE_INFINITY,
+): Promise<ChainReport> {
   let sliceMs = performance.now();
-  for (const { name, path } of await auditFiles(dir)) {
+  for (const { name, path } of files) {
     let number = 0;
     for await (const line of linesOf(path)) {
+      if (check.lastSeq >= lastSeq) return check.end();
       check.line(line, name, ++number);
       if (number % LINES_A_LOOK !== 0 || performance.now() - sliceMs < SLICE_MS) continue;
       await nextTurn();
@@ -28,4 +62,9 @@ export async function verifyAudit(
     }
   }
   return check.end();
+}
+
+function joined(some: readonly AuditFile[], others: readonly AuditFile[]): AuditFile[] {
+  const all = new Map([...some, ...others].map((file) => [file.name, file]));
+  return [...all.values()].sort((a, b) => a.firstSeq - b.firstSeq);
 }
