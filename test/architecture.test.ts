@@ -24,7 +24,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/edit": "agents/import cli/gateway cli/line cli/setup cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway":
-    "agents/run agents/setup cli/line config config/inputs contracts control credentials demo gateway gateway/engine mailbox/wire observe protocol runtime runtime/memory runtime/processes upstream upstream/http",
+    "agents/run agents/setup cli/gateway/room cli/line config config/inputs contracts control credentials demo gateway gateway/engine mailbox/wire observe protocol runtime runtime/processes upstream upstream/http",
+  "cli/gateway/room": "runtime runtime/memory",
   "cli/line": "protocol runtime runtime/words",
   "cli/login": "cli/line contracts credentials protocol runtime",
   "cli/mailbox":

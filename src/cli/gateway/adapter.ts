@@ -19,7 +19,6 @@ import { boundedWrite, type Log } from "../../observe/log.js";
 import { Fault } from "../../protocol/errors.js";
 import { realPath, StateDirError, stateRootFor } from "../../runtime/state-dir.js";
 import { UserError } from "../line/errors.js";
-import { makeHeapRoom } from "./heap-room.js";
 import { logOf } from "./log-of.js";
 import type {
   GatewayClient,
@@ -34,6 +33,7 @@ import type {
   StopAsked,
 } from "./port.js";
 import { probe } from "./probe.js";
+import { letYoungGrow, makeHeapRoom } from "./room/heap-room.js";
 import { clientOf, defaultToken, find, isHeld, list } from "./running.js";
 
 /** A gateway that keeps mailboxes and has no servers of its own. */
@@ -218,6 +218,7 @@ async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void
     );
     return;
   }
+  letYoungGrow();
   if (role !== undefined) await found.get(`/roles/${encodeURIComponent(role)}`);
   if (as !== undefined) await found.get(`/tokens/${encodeURIComponent(as)}`);
   const { joinGateway } = await import("./stdio-join.js");
@@ -271,7 +272,7 @@ async function share(named: GatewaySource, options: ShareOptions): Promise<Share
       if (!("upgrade" in found)) {
         own = found;
         options.onOwn?.();
-      }
+      } else letYoungGrow();
       const control = "upgrade" in found ? found : await findGateway(source.stateDir);
       const socket = await control?.upgrade(SHARE_UPGRADE, {}, { signal }).catch(onlyDying);
       const end = socket === undefined ? "gone" : await shareOn(socket, { ...options, signal });

@@ -9,6 +9,7 @@ import type { EngineSettings, NameMode } from "../../contracts/settings.js";
 import type { GatewayStatus, ShareLine } from "../../contracts/status.js";
 import type { RunningGateway } from "../../control/registry.js";
 import type { ProbeResult } from "../../upstream/probe.js";
+import { makeStartRoom } from "./room/start-room.js";
 
 /** How a verb talks to a gateway, be it another process's, by the control socket, or one of its own. */
 export interface GatewayClient {
@@ -178,5 +179,7 @@ export async function runningGateway(): Promise<Pick<GatewayPort, "find" | "list
 }
 
 export async function gatewayPort(): Promise<GatewayPort> {
-  return replaced ?? (await import("./adapter.js")).adapter;
+  if (replaced !== undefined) return replaced;
+  makeStartRoom();
+  return (await import("./adapter.js")).adapter;
 }

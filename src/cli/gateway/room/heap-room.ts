@@ -6,8 +6,9 @@
 
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { HeldWatcher } from "../../runtime/memory/held-bytes.js";
-import { MIB } from "../../runtime/sizes.js";
+import type { HeldWatcher } from "../../../runtime/memory/held-bytes.js";
+import { MIB } from "../../../runtime/sizes.js";
+import { START_GROWTH } from "./start-room.js";
 
 /**
  * Beyond what the heap holds: eight results of 1 MiB under way, and what passes until the next small collection. More
@@ -16,7 +17,10 @@ import { MIB } from "../../runtime/sizes.js";
 const ROOM_BYTES = 28 * MIB;
 /** The most by which V8 itself lets a heap grow, where it thinks that worth it: to four times what it holds. */
 const MOST_PERCENT = 300;
-/** With less than this a heap is large, and V8's own measure is the better one. */
+/**
+ * A heap that is large grows by this: with 100,000 writes that wait it holds 100 MB, and V8's own measure lets it have 120 MB of
+ * garbage beside them. A marking for each 30 MB is what a small one costs, too.
+ */
 const LEAST_PERCENT = 30;
 /**
  * While much is held: so little garbage may lie beside it. It costs a marking for each tenth of the heap that is made
@@ -27,12 +31,16 @@ const HOLDING_PERCENT = 10;
 const MOST_YOUNG_BYTES = 32 * MIB;
 /** A heap grows with sessions, which come over minutes. */
 const LOOK_EVERY_MS = 10_000;
+/**
+ * A start is over by then, on most machines. What it makes is kept, or garbage at once, and V8 would answer with more and
+ * more room for what is young: some 10 MB that an idle gateway never uses again (start-room.ts).
+ */
+const STARTED_MS = 2_000;
 
-/** By how much a heap that holds so many bytes may grow before it is marked; 0: by V8's own measure. */
+/** By how much a heap that holds so many bytes may grow before it is marked. */
 export function growingPercent(usedBytes: number, isMuchHeld: boolean): number {
   if (isMuchHeld) return HOLDING_PERCENT;
-  const percent = Math.min(MOST_PERCENT, Math.floor((ROOM_BYTES / usedBytes) * 100));
-  return percent < LEAST_PERCENT ? 0 : percent;
+  return Math.max(LEAST_PERCENT, Math.min(MOST_PERCENT, Math.floor((ROOM_BYTES / usedBytes) * 100)));
 }
 
 /**
@@ -44,19 +52,23 @@ export function mayYoungGrow(youngBytes: number): boolean {
 }
 
 let percent = 0;
-let growth = 2;
+let growth = START_GROWTH;
 let timer: NodeJS.Timeout | undefined;
 let isMuch = false;
 let collectYoung: (() => void) | undefined;
 
 function look(): void {
+  lookAtAll();
+  const nextGrowth = mayYoungGrow(youngBytes()) ? 2 : 1;
+  if (nextGrowth !== growth) setFlagsFromString(`--semi-space-growth-factor=${nextGrowth}`);
+  growth = nextGrowth;
+}
+
+function lookAtAll(): void {
   const nextPercent = growingPercent(getHeapStatistics().used_heap_size, isMuch);
   // V8 reads it at the end of each marking.
   if (nextPercent !== percent) setFlagsFromString(`--heap-growing-percent=${nextPercent}`);
   percent = nextPercent;
-  const nextGrowth = mayYoungGrow(youngBytes()) ? 2 : 1;
-  if (nextGrowth !== growth) setFlagsFromString(`--semi-space-growth-factor=${nextGrowth}`);
-  growth = nextGrowth;
 }
 
 function youngBytes(): number {
@@ -83,10 +95,17 @@ const watcher: HeldWatcher = {
   },
 };
 
+/** For a process that lives as long as a gateway, and is none: its start is over. */
+export function letYoungGrow(): void {
+  setFlagsFromString("--semi-space-growth-factor=2");
+  growth = 2;
+}
+
 /** From now on, for this process. To be called by a process that is a gateway; it tells how much it holds. */
 export function makeHeapRoom(): HeldWatcher {
   if (timer === undefined) {
-    look();
+    lookAtAll();
+    setTimeout(look, STARTED_MS).unref();
     timer = setInterval(look, LOOK_EVERY_MS).unref();
   }
   return watcher;
