@@ -11,25 +11,70 @@ const MAX_COMMON = 4_096;
 
 type Common = Pick<WriteFacts, "server" | "tool" | "principal" | "byToken" | "lane" | "terms" | "era" | "version">;
 
+/** Ids and hashes are random bytes written as base64url: in memory they are the bytes, one character each, in one text. */
+const PLACES = { id: [0, 16], key: [16, 32], keyHash: [32, 64], argumentsHash: [64, 96] } as const;
+
+type Word = keyof typeof PLACES;
+/** Those that are no such bytes, as they are: an agent's own key, an id with a name in front. */
+type Words = { readonly [name in Word | "sentKey"]?: string | undefined };
+
 class KeptFacts implements WriteFacts {
-  readonly id: string;
-  readonly key: string;
-  readonly keyHash: string;
-  readonly sentKey: string | undefined;
-  readonly argumentsHash: string;
   readonly takenMs: number;
   readonly bytes: number;
+  readonly #packed: string;
+  readonly #words: Words | undefined;
+  /** The server's key is the hash of the key, as it is wherever the agent does not name it in an argument. */
+  readonly #isHashSent: boolean;
   readonly #common: Common;
 
-  constructor({ id, key, keyHash, sentKey, argumentsHash, takenMs, bytes }: WriteFacts, common: Common) {
-    this.id = id;
-    this.key = key;
-    this.keyHash = keyHash;
-    this.sentKey = sentKey;
-    this.argumentsHash = argumentsHash;
-    this.takenMs = takenMs;
-    this.bytes = bytes;
+  constructor(facts: WriteFacts, common: Common) {
+    this.takenMs = facts.takenMs;
+    this.bytes = facts.bytes;
     this.#common = common;
+    let words: { -readonly [name in keyof Words]: Words[name] } | undefined;
+    let packed = "";
+    for (const name of WORDS) {
+      const [from, to] = PLACES[name];
+      const text = facts[name];
+      const bytes = packedText(text, to - from);
+      packed += bytes ?? "\0".repeat(to - from);
+      if (bytes !== undefined) continue;
+      words ??= {};
+      words[name] = text;
+    }
+    this.#isHashSent = facts.sentKey === facts.keyHash;
+    if (!this.#isHashSent && facts.sentKey !== undefined) {
+      words ??= {};
+      words.sentKey = facts.sentKey;
+    }
+    // Made in one piece: what is joined keeps its parts.
+    this.#packed = Buffer.from(packed, "latin1").toString("latin1");
+    this.#words = words;
+  }
+
+  #word(name: Word): string {
+    const [from, to] = PLACES[name];
+    return this.#words?.[name] ?? Buffer.from(this.#packed.slice(from, to), "latin1").toString("base64url");
+  }
+
+  get id(): string {
+    return this.#word("id");
+  }
+
+  get key(): string {
+    return this.#word("key");
+  }
+
+  get keyHash(): string {
+    return this.#word("keyHash");
+  }
+
+  get sentKey(): string | undefined {
+    return this.#isHashSent ? this.keyHash : this.#words?.sentKey;
+  }
+
+  get argumentsHash(): string {
+    return this.#word("argumentsHash");
   }
 
   get server(): string {
@@ -63,6 +108,15 @@ class KeptFacts implements WriteFacts {
   get version(): string {
     return this.#common.version;
   }
+}
+
+const WORDS = Object.keys(PLACES) as readonly Word[];
+
+/** Undefined where the text is not just so many bytes in base64url. */
+function packedText(text: string | undefined, size: number): string | undefined {
+  if (text?.length !== Math.ceil((size * 4) / 3)) return undefined;
+  const bytes = Buffer.from(text, "base64url");
+  return bytes.length === size && bytes.toString("base64url") === text ? bytes.toString("latin1") : undefined;
 }
 
 export class CommonFacts {

@@ -10,6 +10,7 @@ import {
   MAX_ENDED_BYTES,
   MAX_ENDED_BYTES_A_PRINCIPAL,
 } from "./limits.js";
+import { WriteIndex } from "./write-index.js";
 
 /** Ended writes of one principal, the oldest end first. */
 interface Ended {
@@ -19,13 +20,19 @@ interface Ended {
 
 export class KnownWrites {
   readonly common = new CommonFacts();
-  readonly #byId = new Map<string, KeptWrite>();
-  readonly #byKey = new Map<string, KeptWrite>();
+  readonly #byId: WriteIndex;
+  readonly #byKey: WriteIndex;
   /** What ended, by its principal. */
   readonly #ended = new Map<string, Ended>();
   #endedBytes = 0;
   /** Of how many nobody knows what became of them. */
   unknown = 0;
+
+  /** `random` is in [0, 1). */
+  constructor(random = 0) {
+    this.#byId = new WriteIndex(({ facts }) => facts.id, random);
+    this.#byKey = new WriteIndex(({ facts }) => facts.keyHash, random);
+  }
 
   get(id: string): KeptWrite | undefined {
     return this.#byId.get(id);
@@ -36,7 +43,7 @@ export class KnownWrites {
   }
 
   get all(): Iterable<KeptWrite> {
-    return this.#byId.values();
+    return this.#byId.all();
   }
 
   get hasEnded(): boolean {
@@ -44,8 +51,8 @@ export class KnownWrites {
   }
 
   add(write: KeptWrite): void {
-    this.#byId.set(write.facts.id, write);
-    this.#byKey.set(write.facts.keyHash, write);
+    this.#byId.add(write);
+    this.#byKey.add(write);
     if (write.state === "unknown") this.unknown++;
   }
 
@@ -56,9 +63,8 @@ export class KnownWrites {
   }
 
   remove(write: KeptWrite): void {
-    const { id, keyHash } = write.facts;
-    if (this.#byId.delete(id) && write.state === "unknown") this.unknown--;
-    if (this.#byKey.get(keyHash) === write) this.#byKey.delete(keyHash);
+    if (this.#byId.remove(write) && write.state === "unknown") this.unknown--;
+    this.#byKey.remove(write);
     this.revived(write);
   }
 
@@ -98,8 +104,9 @@ export class KnownWrites {
     return largest;
   }
 
-  /** It is not over any more. */
+  /** It is not over any more. What it was charged was for the time in which it was taken. */
   revived(write: KeptWrite): void {
+    write.isCharged = false;
     const { id } = write.facts.principal;
     const own = this.#ended.get(id);
     if (own?.writes.delete(write) !== true) return;

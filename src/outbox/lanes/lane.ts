@@ -19,39 +19,49 @@ export interface Hold {
   readonly of?: KeptWrite;
 }
 
+/** What may be true of a write, in one number: a hundred thousand of them may wait. */
+const MAYBE = 1;
+const TAKEN_BACK = 2;
+const HELD = 4;
+const HAS_RESULT = 8;
+const QUEUE_LOGGED = 16;
+const TOLD = 32;
+const COMMITTED = 64;
+const CHARGED = 128;
+
+/** What most writes that wait have nothing of. */
+interface Rest {
+  message: WriteMessage | undefined;
+  round: number;
+  resultBytes: number;
+  endedBytes: number;
+  conflicts: number;
+  askUntilMs: number | undefined;
+  endedMs: number;
+}
+
+const NOTHING: Readonly<Rest> = {
+  message: undefined,
+  round: 0,
+  resultBytes: 0,
+  endedBytes: 0,
+  conflicts: 0,
+  askUntilMs: undefined,
+  endedMs: 0,
+};
+
 /** A write while it is known, its end included. */
 export class KeptWrite {
   readonly sequence: number;
   readonly facts: WriteFacts;
   state: WriteState;
   sinceMs: number;
-  why: string | undefined;
+  why: string | undefined = undefined;
   attempts = 0;
-  maybe = false;
-  takenBack = false;
-  held = false;
-  message: WriteMessage | undefined;
-  round = 0;
-  hasResult = false;
-  resultBytes = 0;
-  /** What it keeps on disk beside its record since it ended. */
-  endedBytes = 0;
-  /** Answers "409" in a row. */
-  conflicts = 0;
-  /** The log has said that it waits; what was kept by an earlier run of the program was said by that. */
-  isQueueLogged = false;
-  /** Its agent was given a receipt in place of a result, or is one of an earlier run of the program. */
-  isTold = false;
-  /** When it was charged to its server's budget, until it is sent for the first time. */
-  chargedMs: number | undefined;
-  /** It would be unknown, and the server can be asked: it is not sent again before it has answered. Until when it is asked. */
-  askUntilMs: number | undefined;
-  /** Its first commit is on disk. */
-  isCommitted = false;
   /** When it was taken, on the steady clock. It may lie before the start of this program. */
   bornMs: number;
-  /** When it ended, on the same clock. */
-  endedMs = 0;
+  #flags = 0;
+  #rest: Readonly<Rest> = NOTHING;
 
   constructor(sequence: number, facts: WriteFacts, bornMs: number) {
     this.sequence = sequence;
@@ -77,6 +87,149 @@ export class KeptWrite {
     this.isCommitted = true;
     this.isQueueLogged = true;
     this.isTold = true;
+  }
+
+  #is(flag: number): boolean {
+    return (this.#flags & flag) !== 0;
+  }
+
+  #flag(flag: number, is: boolean): void {
+    this.#flags = is ? this.#flags | flag : this.#flags & ~flag;
+  }
+
+  #keep<K extends keyof Rest>(name: K, value: Rest[K]): void {
+    if (this.#rest[name] === value) return;
+    const rest: Rest = this.#rest === NOTHING ? { ...NOTHING } : this.#rest;
+    rest[name] = value;
+    this.#rest = rest;
+  }
+
+  get maybe(): boolean {
+    return this.#is(MAYBE);
+  }
+
+  set maybe(is: boolean) {
+    this.#flag(MAYBE, is);
+  }
+
+  get takenBack(): boolean {
+    return this.#is(TAKEN_BACK);
+  }
+
+  set takenBack(is: boolean) {
+    this.#flag(TAKEN_BACK, is);
+  }
+
+  get held(): boolean {
+    return this.#is(HELD);
+  }
+
+  set held(is: boolean) {
+    this.#flag(HELD, is);
+  }
+
+  get hasResult(): boolean {
+    return this.#is(HAS_RESULT);
+  }
+
+  set hasResult(is: boolean) {
+    this.#flag(HAS_RESULT, is);
+  }
+
+  /** The log has said that it waits; what was kept by an earlier run of the program was said by that. */
+  get isQueueLogged(): boolean {
+    return this.#is(QUEUE_LOGGED);
+  }
+
+  set isQueueLogged(is: boolean) {
+    this.#flag(QUEUE_LOGGED, is);
+  }
+
+  /** Its agent was given a receipt in place of a result, or is one of an earlier run of the program. */
+  get isTold(): boolean {
+    return this.#is(TOLD);
+  }
+
+  set isTold(is: boolean) {
+    this.#flag(TOLD, is);
+  }
+
+  /** Its first commit is on disk. */
+  get isCommitted(): boolean {
+    return this.#is(COMMITTED);
+  }
+
+  set isCommitted(is: boolean) {
+    this.#flag(COMMITTED, is);
+  }
+
+  /** It was charged to its server's budget when it was taken, and has not been sent since. */
+  get isCharged(): boolean {
+    return this.#is(CHARGED);
+  }
+
+  set isCharged(is: boolean) {
+    this.#flag(CHARGED, is);
+  }
+
+  get message(): WriteMessage | undefined {
+    return this.#rest.message;
+  }
+
+  set message(value: WriteMessage | undefined) {
+    this.#keep("message", value);
+  }
+
+  get round(): number {
+    return this.#rest.round;
+  }
+
+  set round(value: number) {
+    this.#keep("round", value);
+  }
+
+  get resultBytes(): number {
+    return this.#rest.resultBytes;
+  }
+
+  set resultBytes(value: number) {
+    this.#keep("resultBytes", value);
+  }
+
+  /** What it keeps on disk beside its record since it ended. */
+  get endedBytes(): number {
+    return this.#rest.endedBytes;
+  }
+
+  set endedBytes(value: number) {
+    this.#keep("endedBytes", value);
+  }
+
+  /** Answers "409" in a row. */
+  get conflicts(): number {
+    return this.#rest.conflicts;
+  }
+
+  set conflicts(value: number) {
+    this.#keep("conflicts", value);
+  }
+
+  /** It would be unknown, and the server can be asked: it is not sent again before it has answered. Until when it is asked. */
+  get askUntilMs(): number | undefined {
+    return this.#rest.askUntilMs;
+  }
+
+  set askUntilMs(value: number | undefined) {
+    this.#keep("askUntilMs", value);
+  }
+
+  /** When it ended, on the clock of bornMs. */
+  get endedMs(): number {
+    return this.#rest.endedMs;
+  }
+
+  set endedMs(value: number) {
+    this.#keep("endedMs", value);
   }
 
   get isKeyed(): boolean {

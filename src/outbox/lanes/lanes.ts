@@ -50,7 +50,7 @@ export class Lanes extends LaneQuestions {
   #isStarted = false;
 
   constructor({ random, hasWaiters, limits, credentialOf = () => undefined, pace = () => 0 }: LanesOptions) {
-    super(new LaneTable(random, credentialOf), new KnownWrites(), new Room(limits));
+    super(new LaneTable(random, credentialOf), new KnownWrites(random()), new Room(limits));
     this.#hasWaiters = hasWaiters;
     this.#pace = pace;
   }
@@ -117,7 +117,7 @@ export class Lanes extends LaneQuestions {
     const waits = lane.writes.length > 0 || holdOfLane(lane) !== undefined || server.delayed.has(lane);
     lane.insert(write);
     if (!waits && hasPlace(server)) this.table.takePlace(lane, write);
-    else write.chargedMs = nowMs;
+    else write.isCharged = true;
     this.#expiresBy(write);
     return { kind: "taken", write };
   }
@@ -542,12 +542,12 @@ export class Lanes extends LaneQuestions {
         this.table.makeReady(lane);
         continue;
       }
-      const waitMs = this.#pace(server.name, head.chargedMs, this.#nowMs);
+      const waitMs = this.#pace(server.name, head.isCharged ? head.bornMs : undefined, this.#nowMs);
       if (waitMs > 0) {
         this.table.soon(this.#nowMs + waitMs);
         return;
       }
-      head.chargedMs = undefined;
+      head.isCharged = false;
       if (away !== undefined) away.probing = head;
       this.table.takePlace(lane, head);
       head.sinceMs = this.#wallMs;
