@@ -18,6 +18,11 @@ export function sentence(text: string): string {
   return trimmed === "" || /[.?!…]["'`)\]]?$/.test(trimmed) ? trimmed : `${trimmed}.`;
 }
 
+/** What anything that was thrown says. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** Codes of what stood in the command line or the environment: what cannot be used, and names that there are not. */
 const MISTAKEN = new Set(["invalid", "not-found", "weak"]);
 

@@ -5,6 +5,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import type { EngineAccess } from "../../contracts/settings.js";
+import { messageOf } from "../../runtime/expected-error.js";
 import { type Engine, engineAddress, openEngine } from "../../store/nats/connection.js";
 import { type EngineFacts, type EnginePromise, enginePromises } from "../../store/nats/versions.js";
 import { engineFacts } from "./facts.js";
@@ -313,8 +314,4 @@ function timesOf(times: readonly number[]): Times | undefined {
   const [median, slowest] = [sorted[Math.floor(sorted.length / 2)], sorted.at(-1)];
   if (median === undefined || slowest === undefined) return undefined;
   return { count: sorted.length, medianMs: median, slowestMs: slowest };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -137,6 +137,20 @@ export class CommitState {
   /** The stream has come to this message. */
   follow(commit: Commit, subject: string, sequence: number, atMs: number): void {
     this.apply(commit, subject, sequence, atMs);
+    this.#followed(sequence);
+  }
+
+  /** The same of one that is known: whoever wrote it here was told of it before. False where it has to be read. */
+  followKnown(sequence: number, atMs: number): boolean {
+    const known = this.#messages.get(sequence);
+    if (known === undefined) return false;
+    this.#told?.add(sequence);
+    known.atMs = Math.min(known.atMs, atMs);
+    this.#followed(sequence);
+    return true;
+  }
+
+  #followed(sequence: number): void {
     if (sequence > this.#followedTo) this.#followedTo = sequence;
     const message = this.#messages.get(sequence);
     if (message !== undefined) this.#settle(message);

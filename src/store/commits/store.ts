@@ -125,11 +125,14 @@ class CommitStore implements Store {
     const current = new Promise<void>((resolve) => {
       this.#unfollow = stream.follow(prefix, {
         message: ({ subject, sequence, body, atMs }) => {
-          const commit = decodeCommit(body, vault);
-          if (typeof commit === "string") return this.#hold(subject, sequence, commit);
+          // What was written here comes back too: it is not opened and read once more.
+          if (!this.#state.followKnown(sequence, atMs)) {
+            const commit = decodeCommit(body, vault);
+            if (typeof commit === "string") return this.#hold(subject, sequence, commit);
+            this.#state.follow(commit, subject, sequence, atMs);
+          }
           this.#heldSubjects.delete(subject);
           this.#engineAheadMs = Math.max(this.#engineAheadMs, atMs - pace.now());
-          this.#state.follow(commit, subject, sequence, atMs);
           toldTo = sequence;
           if (sequence === takeover) takenOver();
           if (this.#isCurrent) this.#clean();
@@ -236,7 +239,7 @@ class CommitStore implements Store {
       // Sealed they are written in base64.
       const room = (stream.maxBodyBytes - HEAD_BYTES) * (this.#options.vault === undefined ? 1 : 3 / 4);
       if (bytes > room) {
-        const text = `${where} takes ${Math.floor(room)} bytes at once; these writes have ${bytes}.`;
+        const text = `${where} takes ${Math.floor(room)} bytes at once; these writes have ${bytes}.${stream.moreRoom === undefined ? "" : ` ${stream.moreRoom}`}`;
         throw new StoreError("invalid", text);
       }
       // Those beyond would have the numbers of the next commit's entries.

@@ -49,6 +49,8 @@ export interface StreamFollower {
 export interface CommitStream {
   /** The largest body that a message may have. */
   readonly maxBodyBytes: number;
+  /** What to do where that is too little; nothing is said where it is not known. */
+  readonly moreRoom?: string;
   publish(message: NewMessage): Promise<PublishOutcome>;
   /** From whoever decides what is stored, never from a copy. */
   last(subject: string): Promise<LastMessage>;

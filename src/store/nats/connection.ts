@@ -6,6 +6,7 @@ import { type ConnectionOptions, connect, errors, type NatsConnection, type Stat
 import type { EngineStatus } from "../../contracts/engine/engine.js";
 import type { EngineAccess } from "../../contracts/settings.js";
 import { type Clock, systemClock } from "../../runtime/clock.js";
+import { messageOf } from "../../runtime/expected-error.js";
 import { pause } from "../../runtime/wait.js";
 import { authenticatorOf } from "./auth.js";
 import { EngineError } from "./engine-error.js";
@@ -195,10 +196,6 @@ function causesOf(error: unknown): unknown[] {
   // A chain of causes has two or three links; the bound is against one that is a circle.
   for (let one = error; one instanceof Error && found.length < 8; one = one.cause) found.push(one);
   return found;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 class OpenEngine implements Engine {

@@ -15,6 +15,8 @@ const GRANT_BYTES = WINDOW_BYTES / 2;
 const MAX_STREAMS = 4_096;
 /** How often the numbers are compared. A gateway that was killed is noticed after two of these at most. */
 const LOOK_MS = 4_000;
+/** Of one comparison: about 16 KiB, which any engine takes. */
+const MAX_COMPARED = 512;
 /** To begin a stream, and to compare numbers: both are answered at once. */
 const ANSWER_MS = 5_000;
 
@@ -36,6 +38,8 @@ export interface StreamWire {
   send(peer: string, head: StreamHead, body: Uint8Array): boolean;
   /** Rejects with a PeerError. */
   ask(peer: string, head: StreamHead, body: Uint8Array, timeoutMs: number): Promise<Uint8Array>;
+  /** What one message may carry. */
+  maxBytes(): number;
   newId(): string;
 }
 
@@ -106,6 +110,7 @@ export class PeerStreams {
   #add(peer: string, id: string): PeerStream {
     const stream: PeerStream = new PeerStream(peer, {
       send: (head, body) => this.#wire.send(peer, { ...head, id: stream.there ?? "" }, body),
+      maxBytes: () => this.#wire.maxBytes(),
       ended: () => {
         this.#open.delete(id);
         if (this.#open.size > 0) return;
@@ -130,7 +135,12 @@ export class PeerStreams {
       byPeer.set(stream.peer, known);
       known.set(stream.there, stream);
     }
-    for (const [peer, streams] of byPeer) void this.#lookAt(peer, streams);
+    for (const [peer, streams] of byPeer) {
+      const all = [...streams];
+      for (let at = 0; at < all.length; at += MAX_COMPARED) {
+        void this.#lookAt(peer, new Map(all.slice(at, at + MAX_COMPARED)));
+      }
+    }
   }
 
   async #lookAt(peer: string, streams: ReadonlyMap<string, PeerStream>): Promise<void> {
@@ -167,6 +177,7 @@ export class PeerStreams {
 
 interface StreamParts {
   send(head: Omit<StreamHead, "id">, body: Uint8Array): boolean;
+  maxBytes(): number;
   ended(): void;
 }
 
@@ -268,7 +279,7 @@ class PeerStream extends Duplex {
   #flush(): void {
     const waiting = this.#waiting;
     while (waiting !== undefined && this.#credit > 0 && !this.destroyed) {
-      const piece = waiting.rest.subarray(0, this.#credit);
+      const piece = waiting.rest.subarray(0, Math.min(this.#credit, this.#parts.maxBytes()));
       this.#credit -= piece.length;
       waiting.rest = waiting.rest.subarray(piece.length);
       if (!this.#send({ stream: "data" }, piece)) return;

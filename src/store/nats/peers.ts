@@ -13,6 +13,11 @@ import { PeerStreams, type StreamHead } from "./peer-streams.js";
 
 /** Of a body. Engines refuse messages over 1 MiB by default, and a long one holds up all behind it. */
 const PIECE_BYTES = 256 * KIB;
+/** Of a message, for what is around a piece: its head, in which others' words may be why there is no answer, and the seal. */
+const HEAD_BYTES = 4 * KIB;
+const MAX_ERROR_CHARS = 1_000;
+/** Where an engine takes less than a head, its refusals say so. */
+const LEAST_PIECE_BYTES = 1 * KIB;
 /** The largest call that an outbox takes is far below; what is larger is no question. */
 const MAX_BODY_BYTES = 16 * MIB;
 /** Questions under way at once, of this gateway to all others: some seconds of queued writes. */
@@ -97,6 +102,7 @@ class NatsPeers implements Peers {
     this.#streams = new PeerStreams({
       send: (peer, of, body) => this.#send(peer, of, body),
       ask: (peer, of, body, timeoutMs) => this.#askStream(peer, of, body, timeoutMs),
+      maxBytes: () => this.#pieceBytes,
       newId,
     });
     this.#key = createHmac("sha256", options.key).update("peers").digest();
@@ -149,6 +155,12 @@ class NatsPeers implements Peers {
     for (const held of [this.#coming, this.#going]) for (const id of [...held.keys()]) this.#letGo(held, id);
   }
 
+  /** What the engine takes in one message may be less than we would send; it may be another after a reconnect. */
+  get #pieceBytes(): number {
+    const most = (this.#options.engine.connection.info?.max_payload ?? MIB) - HEAD_BYTES;
+    return Math.max(LEAST_PIECE_BYTES, Math.min(PIECE_BYTES, most));
+  }
+
   #subjectOf(peer: string): string {
     return `${this.#options.prefix}.peer.${peer}`;
   }
@@ -171,17 +183,18 @@ class NatsPeers implements Peers {
   async #askAll(peer: string, kind: string, body: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
     const id = newId();
     const from = this.#options.self;
-    const pieces = Math.max(1, Math.ceil(body.length / PIECE_BYTES));
+    const parted = piecesOf(body, this.#pieceBytes);
+    const pieces = parted.length;
     for (let piece = 0; piece < pieces - 1; piece++) {
       const head = { from, id, kind, piece, pieces };
-      const [told] = await this.#request(peer, head, pieceOf(body, piece), PIECE_MS, piece > 0);
+      const [told] = await this.#request(peer, head, parted[piece] ?? NOTHING, PIECE_MS, piece > 0);
       if (told.error !== undefined) throw new PeerError(told.notBegun === true ? "away" : "failed", told.error);
     }
     const last = { from, id, kind, piece: pieces - 1, pieces };
-    const [first, begin] = await this.#request(peer, last, pieceOf(body, pieces - 1), timeoutMs, false);
+    const [first, begin] = await this.#request(peer, last, parted.at(-1) ?? NOTHING, timeoutMs, false);
     if (first.error !== undefined) throw new PeerError(first.notBegun === true ? "away" : "failed", first.error);
     if (first.pieces === 1) return begin;
-    const parts = [begin];
+    const answered = [begin];
     for (let piece = 1; piece < first.pieces; piece++) {
       const head = { from, id, piece, pieces: first.pieces, fetch: true as const };
       const [next, bytes] = await this.#request(peer, head, NOTHING, PIECE_MS, true);
@@ -191,9 +204,9 @@ class NatsPeers implements Peers {
           `A piece of the answer of gateway ${peer} is missing: it is unknown what became of it.`,
         );
       }
-      parts.push(bytes);
+      answered.push(bytes);
     }
-    return Buffer.concat(parts);
+    return Buffer.concat(answered);
   }
 
   /** `isBegun`: the peer has a part of it; without an answer nobody can say what became of the whole. */
@@ -214,6 +227,13 @@ class NatsPeers implements Peers {
       message = await connection.request(this.#subjectOf(peer), this.#seal(head, body, peer), { timeout: timeoutMs });
     } catch (error) {
       if (isNobody(error)) throw new PeerError(lost, `Gateway ${peer} is not there.`);
+      if (isTooLarge(error)) {
+        const most = connection.info?.max_payload;
+        throw new PeerError(
+          "failed",
+          `A message to gateway ${peer} is larger than the engine takes (max_payload ${most}).`,
+        );
+      }
       throw new PeerError(
         "late",
         `Gateway ${peer} did not answer within ${timeoutMs} ms: it is unknown what became of it.`,
@@ -266,12 +286,14 @@ class NatsPeers implements Peers {
     this.#answering++;
     try {
       const answer = await handler(from, whole);
-      const count = Math.max(1, Math.ceil(answer.length / PIECE_BYTES));
-      if (count > 1 && !this.#hold(this.#going, id, answer))
-        throw new Error("The answer is too long for what is under way.");
-      reply({ pieces: count }, pieceOf(answer, 0));
+      const parted = piecesOf(answer, this.#pieceBytes);
+      const isHeld =
+        parted.length === 1 || (answer.length <= MAX_BODY_BYTES && this.#keep(this.#going, id, parted, answer.length));
+      if (!isHeld) throw new Error("The answer is too long for what is under way.");
+      reply({ pieces: parted.length }, parted[0]);
     } catch (error) {
-      reply({ error: error instanceof Error ? error.message : String(error) });
+      const why = error instanceof Error ? error.message : String(error);
+      reply({ error: why.slice(0, MAX_ERROR_CHARS) });
     } finally {
       this.#answering--;
     }
@@ -302,17 +324,6 @@ class NatsPeers implements Peers {
     if (piece < pieces - 1) return "more";
     this.#letGo(this.#coming, id);
     return Buffer.concat(held.pieces);
-  }
-
-  #hold(held: Map<string, HeldBody>, id: string, body: Uint8Array): boolean {
-    if (body.length > MAX_BODY_BYTES) return false;
-    const count = Math.ceil(body.length / PIECE_BYTES);
-    return this.#keep(
-      held,
-      id,
-      Array.from({ length: count }, (_, piece) => pieceOf(body, piece)),
-      body.length,
-    );
   }
 
   #keep(held: Map<string, HeldBody>, id: string, pieces: Uint8Array[], bytes: number): boolean {
@@ -366,13 +377,20 @@ function newId(): string {
   return randomBytes(12).toString("base64url");
 }
 
-function pieceOf(body: Uint8Array, piece: number): Uint8Array {
-  return body.subarray(piece * PIECE_BYTES, (piece + 1) * PIECE_BYTES);
+/** At least one, which may be empty. */
+function piecesOf(body: Uint8Array, bytes: number): Uint8Array[] {
+  const count = Math.max(1, Math.ceil(body.length / bytes));
+  return Array.from({ length: count }, (_, n) => body.subarray(n * bytes, (n + 1) * bytes));
 }
 
 function isNobody(error: unknown): boolean {
   const { name, cause } = error as { name?: string; cause?: { name?: string } };
   return name === "NoResponders" || cause?.name === "NoResponders";
+}
+
+/** The client says so before it sends anything. */
+function isTooLarge(error: unknown): boolean {
+  return (error as { name?: string }).name === "InvalidArgumentError";
 }
 
 function aborted(peer: string, signal: AbortSignal): Promise<never> {

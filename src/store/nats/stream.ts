@@ -47,6 +47,10 @@ const NO_ROOM: ReadonlySet<unknown> = new Set([10077, 10047, 10023]);
 /** No leader, or not now. */
 const FOR_NOW: ReadonlySet<unknown> = new Set([10008, 10009, 10076, 10039]);
 
+export function maxBodyBytes({ connection }: EngineConnection): number {
+  return (connection.info?.max_payload ?? 1024 * 1024) - HEADER_BYTES;
+}
+
 export class JetStreamStream implements CommitStream {
   readonly #engine: EngineConnection;
   readonly #name: string;
@@ -68,8 +72,10 @@ export class JetStreamStream implements CommitStream {
   }
 
   get maxBodyBytes(): number {
-    return (this.#engine.connection.info?.max_payload ?? 1024 * 1024) - HEADER_BYTES;
+    return maxBodyBytes(this.#engine);
   }
+
+  readonly moreRoom = "For more, raise `max_payload` in the config of the nats-servers.";
 
   async publish({ subject, id, body, expected }: NewMessage): Promise<PublishOutcome> {
     const expect = { streamName: this.#name, ...(expected === undefined ? {} : { lastSubjectSequence: expected }) };
@@ -150,7 +156,10 @@ export class JetStreamStream implements CommitStream {
         const told: StreamMessage = {
           subject: message.subject,
           sequence: message.seq,
-          body: message.string(),
+          // Only where it is read: what was written here is known.
+          get body() {
+            return message.string();
+          },
           atMs: Number(message.timestampNanos / 1_000_000n),
         };
         follower.message(told);

@@ -4,6 +4,7 @@
 import type { GatewaySeen, PartitionKeeper, Partitions } from "../../contracts/engine/partitions.js";
 import type { SharedMap, Store } from "../../contracts/store.js";
 import type { Clock } from "../../runtime/clock.js";
+import { messageOf } from "../../runtime/expected-error.js";
 import { resultWithin } from "../../runtime/wait.js";
 import { StoreError } from "../store-error.js";
 import {
@@ -280,8 +281,4 @@ class OwnedPartitions implements Partitions {
 
 function mapOf(name: string, group: string | undefined): string {
   return group === undefined ? name : `${group}-${name}`;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
