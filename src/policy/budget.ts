@@ -24,6 +24,11 @@ export interface Overspent extends WindowFull {
 /** Half a kilobyte for each principal or server, whatever the budget; a window of an hour is exact to a minute. */
 const SLOTS = 60;
 
+/** How long a slot of such a window is, also of one that several gateways count together. */
+export function slotMsOf(windowMs: number): number {
+  return Math.max(1, Math.ceil(windowMs / SLOTS));
+}
+
 /** Principals are tokens, and the operator makes those. Beyond, new ones wait until an old one's window is over. */
 const MAX_PRINCIPALS = 10_000;
 
@@ -61,7 +66,7 @@ class OwnWindow implements CallWindow {
   constructor({ calls, windowMs }: CallBudget) {
     this.calls = calls;
     this.windowMs = windowMs;
-    this.#slotMs = Math.max(1, Math.ceil(windowMs / SLOTS));
+    this.#slotMs = slotMsOf(windowMs);
     this.#counts = new Uint32Array(Math.ceil(windowMs / this.#slotMs) + 1);
   }
 

@@ -8,6 +8,7 @@
 // spent until its slot has left the window.
 
 import type { CallBudget } from "../contracts/settings.js";
+import { slotMsOf } from "./budget.js";
 
 /** What was granted, by slots of the wall clock, the oldest first. */
 export interface BudgetGrants {
@@ -15,8 +16,6 @@ export interface BudgetGrants {
   readonly slots: readonly (readonly [slot: number, calls: number])[];
 }
 
-/** As in a budget that one gateway counts: a window of an hour is exact to a minute. */
-const SLOTS = 60;
 /** A slot counts for one more than the window touches: the clocks of gateways may differ by that. */
 const SPARE_SLOTS = 2;
 /** All slices together are at most this part of the budget: that much more may be let through, and no more is idle at one gateway. */
@@ -67,7 +66,7 @@ export class Slice {
   constructor({ calls, windowMs }: CallBudget) {
     this.calls = calls;
     this.windowMs = windowMs;
-    this.#slotMs = Math.max(1, Math.ceil(windowMs / SLOTS));
+    this.#slotMs = slotMsOf(windowMs);
     this.#length = Math.ceil(windowMs / this.#slotMs) + SPARE_SLOTS;
   }
 

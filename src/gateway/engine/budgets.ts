@@ -12,6 +12,7 @@ import type {
 import type { EngineStatus } from "../../contracts/engine/engine.js";
 import type { CallBudget } from "../../contracts/settings.js";
 import type { SharedMap } from "../../contracts/store.js";
+import { slotMsOf } from "../../policy/budget.js";
 import { type BudgetGrants, Slice } from "../../policy/slices.js";
 import { StoreError } from "../../store/store-error.js";
 
@@ -72,7 +73,10 @@ export class SharedBudgets {
     for (const window of this.#inUse) {
       if (!window.isIdle(nowMs)) continue;
       this.#inUse.delete(window);
-      void window.handBack();
+      // What the engine did not take back is still held: it is handed back at a later look.
+      void window.handBack().then((isDone) => {
+        if (!isDone) this.#inUse.add(window);
+      });
     }
     if (nowMs - this.#sweptMs < SWEEP_MS) return;
     this.#sweptMs = nowMs;
@@ -88,7 +92,7 @@ export class SharedBudgets {
     const { map, wall } = this.#options;
     for (const [key, record] of map.entries()) {
       const windowMs = windowOf(key);
-      const slotMs = Math.max(1, Math.ceil(windowMs / 60));
+      const slotMs = slotMsOf(windowMs);
       const newest = record.slots.at(-1)?.[0] ?? 0;
       if ((newest + 2) * slotMs + 2 * windowMs < wall()) map.delete(key).catch(() => {});
     }
@@ -168,11 +172,12 @@ class SharedWindow implements CallWindow {
     return this.#asking === undefined && nowMs - this.#usedMs >= IDLE_MS;
   }
 
-  /** Resolves when it is done, or could not be. */
-  async handBack(): Promise<void> {
+  /** Resolves when it is done, or could not be: with whether nothing is held any more. */
+  async handBack(): Promise<boolean> {
     await this.#asking?.done;
-    if (this.#asking !== undefined || this.#slice.rest(this.#options.wall()) === 0) return;
-    await this.#begin("give back", () => this.#giveBack());
+    if (this.#slice.rest(this.#options.wall()) === 0) return true;
+    if (this.#asking === undefined) await this.#begin("give back", () => this.#giveBack());
+    return this.#slice.rest(this.#options.wall()) === 0;
   }
 
   async #wait(): Promise<void> {
