@@ -6,6 +6,9 @@ import { KIB, MIB } from "../runtime/sizes.js";
 /** The largest message: a body of 32 MiB in base64, and 1 MiB for all that goes with it. */
 export const MAX_MESSAGE_BYTES = Math.ceil((32 * MIB * 4) / 3) + 1 * MIB;
 
+/** Of messages that are not whole yet, all connections of one token together: two of the largest are being sent at a time. */
+export const MAX_HALF_READ_BYTES = 2 * MAX_MESSAGE_BYTES;
+
 /** What is sent and not yet acknowledged, or not yet written: beyond it nobody reads more from the network. */
 export const MAX_UNACKED_BYTES = 8 * MIB;
 

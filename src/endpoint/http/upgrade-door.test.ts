@@ -6,8 +6,9 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
 import { BASE, PRINCIPALS, type Rig, startRig, stopRigs } from "../../../test/fixtures/endpoint/http.js";
 import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
-import { MAX_CONNECTIONS } from "../../sockets/limits.js";
-import type { Socket } from "../../sockets/socket.js";
+import { MIB } from "../../runtime/sizes.js";
+import { MAX_CONNECTIONS, MAX_HALF_READ_BYTES } from "../../sockets/limits.js";
+import { NO_EVENTS, type Socket } from "../../sockets/socket.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
 import { HostCheck } from "./checks.js";
 import type { ExecutorRegistry } from "./executor-door.js";
@@ -164,6 +165,36 @@ describe("an executor that dials in [exec-8]", () => {
       const next = dial(port);
       await Promise.race([once(next, "open"), refusal(next).then(() => Promise.reject(new Error("full")))]);
     }, SOON);
+  });
+
+  it("holds no more with all its connections together than two of the largest messages, and others are heard [bounded]", async () => {
+    const { port, registry, events } = await start();
+    const begun = Buffer.alloc(8 * MIB, "x");
+    const sockets = await Promise.all(
+      Array.from({ length: 16 }, async () => {
+        const ws = dial(port);
+        await once(ws, "open");
+        return ws;
+      }),
+    );
+    await vi.waitFor(() => expect(registry.came).toHaveLength(16), SOON);
+    for (const { socket } of registry.came) socket.attach(NO_EVENTS);
+    // None of these messages ever ends.
+    for (const ws of sockets) ws.send(begun, { fin: false });
+    const cut = () => sockets.filter(({ readyState }) => readyState === WebSocket.CLOSED).length;
+    const least = 16 - Math.floor(MAX_HALF_READ_BYTES / (8 * MIB));
+    await vi.waitFor(() => expect(cut()).toBeGreaterThanOrEqual(least), SOON);
+    expect(cut()).toBeLessThan(16);
+    const said = events.filter((event) => event.kind === "refused").map(({ why }) => why);
+    expect(new Set(said)).toEqual(new Set([expect.stringContaining("messages that have not ended")]));
+    const other = dial(port, "/executors/office", { authorization: "Bearer token-two" });
+    await once(other, "open");
+    await vi.waitFor(() => expect(registry.came).toHaveLength(17), SOON);
+    const heard = new Promise<string>((resolve) => {
+      registry.came[16]?.socket.attach({ ...NO_EVENTS, onMessage: (bytes) => resolve(`${bytes.length}`) });
+    });
+    other.send(begun);
+    expect(await heard).toBe(`${begun.length}`);
   });
 
   it("comes by TLS as well", async () => {

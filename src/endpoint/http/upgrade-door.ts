@@ -8,6 +8,7 @@ import type { WebSocketServer } from "ws";
 import type { Principal } from "../../contracts/caller.js";
 import { CLOSING, DENIED, LIMIT, UNAUTHORIZED, UNAVAILABLE } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
+import { HalfRead } from "../../sockets/half-read.js";
 import { SESSION_HEADER } from "../../sockets/protocol.js";
 import { SOCKET_OPTIONS, Socket } from "../../sockets/socket.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
@@ -95,6 +96,7 @@ export class UpgradeDoors {
   readonly #doors = new Map<string, Door>();
   /** Connections by the path that they came in at, and by that and their token. They count also at a closed door. */
   readonly #connections = new Map<string, number>();
+  readonly #halfRead = new HalfRead();
   #refusesNew = false;
   #webSockets: Promise<WebSocketServer> | undefined;
 
@@ -166,6 +168,10 @@ export class UpgradeDoors {
     const { remoteAddress = "unknown", remotePort } = req.socket;
     const address = `${remoteAddress.replace(/^::ffff:/, "")}:${remotePort}`;
     server.handleUpgrade(req, socket, head, (ws) => {
+      this.#halfRead.watch(placesOf(door, principal), req.socket, ws, (why) => {
+        this.#options.log?.({ kind: "refused", status: 503, path: `/${door.path}`, why });
+        ws.terminate();
+      });
       door.adopt(name, new Socket(ws, req.socket, "none"), { req, principal, address });
     });
   }
