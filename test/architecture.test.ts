@@ -83,7 +83,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "mailbox/join": "mailbox/peer mailbox/wire runtime",
   "mailbox/peer": "mailbox/wire sockets",
   "mailbox/pairing": "contracts mailbox protocol runtime",
-  "mailbox/shared": "contracts contracts/engine mailbox/broker mailbox/wire runtime sockets",
+  "mailbox/shared": "contracts contracts/engine mailbox/broker mailbox/wire runtime runtime/memory sockets",
   "mailbox/share": "contracts mailbox mailbox/peer mailbox/wire observe protocol runtime",
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/state observe observe/telemetry policy protocol runtime upstream",

@@ -297,4 +297,8 @@ export interface MailboxesStatus {
   readonly oldest: { readonly mailbox: string; readonly at: string } | undefined;
   /** The fullest ones. */
   readonly mailboxes: readonly MailboxSummary[];
+  /** Why they cannot be kept now. Absent where they are. */
+  readonly problem?: string;
+  /** When it is tried again. */
+  readonly nextTryInMs?: number;
 }

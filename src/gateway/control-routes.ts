@@ -353,7 +353,7 @@ function mailboxRoutes(gateway: Gateway): ControlRoutes {
     "GET /mailboxes": async ({ query }) => (await operator()).list(rangeIn(query)),
     "GET /mailboxes/totals": async () => {
       await operator();
-      return { ...mailboxes.status(), mailboxes: undefined };
+      return { ...(await mailboxes.totals()), mailboxes: undefined };
     },
     "GET /mailboxes/summary": async ({ query }) => (await operator()).summary(mailboxIn(query)),
     "GET /mailboxes/names": async () => {

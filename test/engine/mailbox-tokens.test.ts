@@ -1,6 +1,6 @@
 // What peers that know the frames alone, pairing and the operator find at brokers of one engine, whichever of them they ask.
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { pairWord, readPairWord } from "../../src/mailbox/pairing/code-text.js";
 import { redeemCode } from "../../src/mailbox/pairing/redeem.js";
 import { openLine } from "../../src/mailbox/peer/line.js";
@@ -110,6 +110,90 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       expect(await worker.next("presence")).toMatchObject({ mailbox: id, connected: false });
       worker.socket.terminate();
     }
+  });
+
+  it("finish with a delivery what they were handed in another partition [mail-anywhere] [no-double-effect]", async () => {
+    const partitions = await (brokers[0] as EngineGateway).gateway.state.engine?.mailPartitions();
+    if (partitions === undefined) throw new Error("no engine");
+    const home = partitions.of("worker");
+    const [first, second] = MACHINES.filter((id, n) => {
+      const place = partitions.of(id);
+      return place !== home && MACHINES.findIndex((other) => partitions.of(other) === place) === n;
+    }) as [string, string];
+    for (const n of [0, 1]) {
+      const worker = await BareClient.connect(urlOf(n), "worker", tokens["worker"] ?? "");
+      worker.send({ kind: "subscribe" });
+      worker.deliver(first, `ask-${n}`);
+      const machine = await BareClient.connect(urlOf(1 - n), first, tokens[first] ?? "");
+      machine.send({ kind: "subscribe" });
+      while ((await machine.message()).id !== `ask-${n}`);
+      const answer = { kind: "mcp_reply", correlation_id: `ask-${n}` };
+      machine.deliver("worker", `answer-${n}`, {}, { ack: { id: `ask-${n}`, from: "worker" } }, answer);
+      while ((await worker.message()).id !== `answer-${n}`);
+      // The answer is in the partition of the first machine, and what finishes it goes to that of the second.
+      worker.deliver(second, `next-${n}`, {}, { ack: { id: `answer-${n}` } });
+      while ((await worker.next("delivered"))["id"] !== `next-${n}`);
+      const operator = await (brokers[n] as EngineGateway).gateway.mailboxes.operator();
+      await until("it to be finished", async () => {
+        const { items } = (await operator?.list({ offset: 0, limit: 50 })) ?? { items: [] };
+        const own = items.find(({ mailbox }) => mailbox === "worker");
+        return own === undefined || own.waiting + own.leased === 0;
+      });
+      machine.socket.terminate();
+      worker.socket.terminate();
+    }
+  });
+
+  it("that extend wrongly are told so, and get the answers to what they asked after it [mail-anywhere]", async () => {
+    const { gateway } = brokers[0] as EngineGateway;
+    const friend = await gateway.state.tokens.create({ id: "friend", role: "dev", maySendTo: ["worker"] }, Date.now());
+    const partitions = await gateway.state.engine?.mailPartitions();
+    const away = MACHINES.find((id) => partitions?.of(id) !== partitions?.of("worker")) ?? "";
+    const worker = await BareClient.connect(urlOf(0), "worker", tokens["worker"] ?? "");
+    worker.send({ kind: "extend", ids: ["none"] });
+    expect(await worker.next("error")).toMatchObject({ reason: "this connection has not subscribed" });
+    worker.send({ kind: "subscribe" });
+    worker.deliver(away, "ask-far");
+    const machine = await BareClient.connect(urlOf(1), away, tokens[away] ?? "");
+    machine.send({ kind: "subscribe" });
+    while ((await machine.message()).id !== "ask-far");
+    const answer = { kind: "mcp_reply", correlation_id: "ask-far" };
+    machine.deliver("worker", "far", {}, { ack: { id: "ask-far", from: "worker" } }, answer);
+    while ((await worker.message()).id !== "far");
+    await until("the token", async () => {
+      const sender = await BareClient.connect(urlOf(1), "friend", friend).catch(() => undefined);
+      sender?.deliver("worker", "near", {}, {}, { kind: "note" });
+      return sender !== undefined;
+    });
+    while ((await worker.message()).id !== "near");
+    worker.send({ kind: "extend", ids: ["near", "far"] });
+    expect(((await worker.next("extended"))["ids"] as unknown[]).length).toBe(2);
+    worker.send({ kind: "ack", ids: ["near", "far"] });
+    machine.socket.terminate();
+    worker.socket.terminate();
+  });
+
+  it("open no line to another broker for whom they may not send to [bounded] [mail-anywhere]", async () => {
+    const { gateway } = brokers[1] as EngineGateway;
+    const peers = gateway.state.engine?.peers;
+    if (peers === undefined) throw new Error("no engine");
+    const connect = vi.spyOn(peers, "connect");
+    const machine = await BareClient.connect(urlOf(1), MACHINES[0] ?? "", tokens[MACHINES[0] ?? ""] ?? "", {
+      version: 1,
+    });
+    const before = connect.mock.calls.length;
+    for (let n = 0; n < 50; n++) {
+      machine.deliver(`nobody-${n}`, `m-${n}`);
+      expect((await machine.next("delivered", "error"))["reason"]).toContain(`may not send to "nobody-${n}"`);
+      machine.send({ kind: "presence", mailbox: `nobody-${n}` });
+      expect((await machine.next("presence", "error"))["reason"]).toContain(`may not send to "nobody-${n}"`);
+      machine.send({ kind: "live", to: `nobody-${n}`, body: {} });
+      machine.send({ kind: "cancel", to: `nobody-${n}`, correlation_id: "c" });
+      await machine.next("cancelled");
+    }
+    expect(connect.mock.calls.length).toBe(before);
+    connect.mockRestore();
+    machine.socket.terminate();
   });
 
   it("that say another's address or role are refused, and nobody else notices", async () => {

@@ -66,7 +66,10 @@ export function deadLetterTable(
 
 /** `3 waiting, 1 leased, 0 dead letters; 2 connections; the oldest 4 min in studio`. */
 export function mailboxesLine(status: MailboxesStatus, nowMs: number): string {
-  const { inUse, waiting, leased, dead, connections, oldest } = status;
+  const { inUse, waiting, leased, dead, connections, oldest, problem, nextTryInMs = 0 } = status;
+  if (problem !== undefined) {
+    return `cannot be kept now: ${oneLine(visible(problem), REASON_WIDTH)} (next try in ${Math.ceil(nextTryInMs / 1000)} s)`;
+  }
   const parts = [
     `${count(inUse, "mailbox").replace("mailboxs", "mailboxes")} in use`,
     `${grouped(waiting)} waiting, ${grouped(leased)} leased, ${grouped(dead)} dead letter${dead === 1 ? "" : "s"}`,

@@ -1,6 +1,6 @@
 // A gateway's own broker, without a gateway: on a store in memory, and at an endpoint that only says what it is.
 
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { HeldStore } from "../../../test/fixtures/mailbox/held-store.js";
 import { LocalEnd } from "../../mailbox/peer/local-line.js";
 import { SILENT } from "../../observe/log.js";
@@ -48,5 +48,59 @@ describe("a gateway's mailboxes", () => {
     }
     await expect.poll(() => warned.length).toBe(1);
     expect(warned[0]).toContain("the token is not known here");
+  });
+
+  it("that could not be opened are tried again by themselves, say so in status, and send peers away until then [mail-anywhere]", async () => {
+    const realTimeout = setTimeout;
+    // Without a look at the timers, which are the test's.
+    const until = async (isSo: () => boolean) => {
+      for (let n = 0; n < 2_000 && !isSo(); n++) await new Promise((resolve) => realTimeout(resolve, 2));
+      expect(isSo()).toBe(true);
+    };
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const errors: unknown[] = [];
+      const log = { ...SILENT, error: (_: string, facts: unknown) => void errors.push(facts) };
+      const { asStore: store } = new HeldStore();
+      let isThere = false;
+      let asked = 0;
+      const state = {
+        get store() {
+          asked++;
+          if (!isThere) throw new Error("no leader was elected yet");
+          return store;
+        },
+        tokens: { has: () => false },
+      };
+      mailboxes = new Mailboxes(state as never, log, new HeldBytes(), () => {});
+      mailboxes.acceptOn({ isForEverybody: true, admitMailboxes() {} });
+      mailboxes.apply(true);
+      const problem = "no leader was elected yet";
+      let tried = 0;
+      const hasFailed = async () => {
+        tried++;
+        await until(() => asked === tried && mailboxes.status()?.problem === problem && vi.getTimerCount() === 1);
+      };
+      await hasFailed();
+      const closed: unknown[] = [];
+      mailboxes.adopt({ close: (code: number, why: string) => closed.push([code, why]) } as never, undefined);
+      await until(() => closed.length === 1);
+      expect(closed).toEqual([[1001, expect.stringContaining(problem)]]);
+      for (const waitMs of [1_000, 2_000]) {
+        expect(mailboxes.status()?.nextTryInMs).toBeGreaterThan(waitMs / 2);
+        await vi.advanceTimersByTimeAsync(waitMs - 1);
+        expect(asked).toBe(tried);
+        await vi.advanceTimersByTimeAsync(1);
+        await hasFailed();
+      }
+      isThere = true;
+      await vi.advanceTimersByTimeAsync(4_000);
+      await until(() => mailboxes.status()?.problem === undefined);
+      expect(await mailboxes.operator()).toBeDefined();
+      // It is told once, and not at each try.
+      expect(errors).toEqual([{ why: problem }]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });

@@ -14,6 +14,7 @@ import type { SharedOperator } from "../../mailbox/shared/shared-operator.js";
 import { ownerOf } from "../../mailbox/wire/address.js";
 import type { Hello } from "../../mailbox/wire/frames.js";
 import type { Log } from "../../observe/log.js";
+import { type BackoffLimits, backoffCeiling } from "../../runtime/backoff.js";
 import { systemClock } from "../../runtime/clock.js";
 import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import type { Socket } from "../../sockets/socket.js";
@@ -21,6 +22,11 @@ import type { GatewayState } from "../state/state.js";
 
 /** The code with which a WebSocket is closed on those who are refused. */
 const POLICY_VIOLATION = 1008;
+/** And on those who may come back. */
+const GOING_AWAY = 1001;
+
+/** What could not be opened, as in an election of the engine, is tried again: soon at first, and then seldom enough to be no load. */
+const RETRY: BackoffLimits = { baseMs: 1_000, maxMs: 60_000 };
 
 /** Somebody who came. */
 export interface MailConnection {
@@ -40,6 +46,8 @@ export interface OpenMailboxes {
   begin(socket: PeerSocket, options: Omit<PeerOptions, "broker" | "log" | "held">): MailConnection;
   /** A code that was made here or at another broker. */
   redeem(code: string, name: string | undefined): Promise<Paired>;
+  /** Hands over to the others what it has in hand; undefined where it is alone. */
+  leave?(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -83,6 +91,12 @@ export class Mailboxes {
   /** The same, once they are there. */
   #loaded: OpenMailboxes | undefined;
   #isWanted: boolean = false;
+  /** Why they could not be opened, and when that is tried again. */
+  #failed: { readonly why: string; readonly attempt: number; readonly nextTryMs: number } | undefined;
+  #retry: NodeJS.Timeout | undefined;
+  #isLeaving = false;
+  /** The gateway's own lines among the connections: they find their way by themselves. */
+  readonly #own = new WeakSet<MailConnection>();
 
   constructor(state: GatewayState, log: Log, held: HeldBytes, refused: MailboxesRefused) {
     this.#state = state;
@@ -114,8 +128,10 @@ export class Mailboxes {
 
   adopt(socket: Socket, principal: Principal | undefined): void {
     const isEverybody = this.#isOpen;
-    void this.#parts?.then((parts) => {
-      if (parts === undefined || !this.#isWanted) socket.destroy("there are no mailboxes here");
+    void Promise.resolve(this.#parts).then((parts) => {
+      if (!this.#isWanted) socket.destroy("there are no mailboxes here");
+      else if (parts === undefined) socket.close(GOING_AWAY, this.#none);
+      else if (this.#isLeaving) socket.close(GOING_AWAY, "the gateway stops: come back, to another one");
       else if (isEverybody || principal === undefined) this.#serve(parts, socket, undefined, undefined, isEverybody);
       else this.#serve(parts, socket, peerOf(principal), principal);
     });
@@ -126,9 +142,17 @@ export class Mailboxes {
    */
   async openLine(address: string, events: LineEvents, signal: AbortSignal): Promise<BrokerLine> {
     const parts = await this.#parts;
-    if (parts === undefined || !this.#isWanted) throw new Error("this gateway keeps no mailboxes");
+    if (parts === undefined || !this.#isWanted) throw new Error(this.#none);
     const accept = (end: PeerSocket) => this.#serve(parts, end, OWN_PEER);
     return parts.openLocalLine(accept, { address, kinds: ["mcp_reply"], signal }, events);
+  }
+
+  /** Why there is none. */
+  get #none(): string {
+    const why = this.#isWanted ? this.#failed?.why : undefined;
+    return why === undefined
+      ? "this gateway keeps no mailboxes"
+      : `mailboxes cannot be kept now, and it is tried again: ${why}`;
   }
 
   /** The operator's side; undefined where no mailboxes are kept. */
@@ -142,7 +166,15 @@ export class Mailboxes {
     const known = this.#loaded?.operator.status(this.#connections.size) ?? NOTHING_YET;
     let sharers = 0;
     for (const principal of this.#connections.values()) if (principal?.role === SHARER_ROLE) sharers++;
-    return { ...known, sharers };
+    if (this.#failed === undefined) return { ...known, sharers };
+    const { why, nextTryMs } = this.#failed;
+    return { ...known, sharers, problem: why, nextTryInMs: Math.max(0, Math.round(nextTryMs - systemClock.now())) };
+  }
+
+  /** The same of all that keep mailboxes together with this gateway. */
+  async totals(): Promise<MailboxesStatus | undefined> {
+    const operator = await this.operator();
+    return operator !== undefined && "totals" in operator ? operator.totals() : this.status();
   }
 
   /** A token for whoever brings a code; undefined where nobody needs one. */
@@ -182,8 +214,20 @@ export class Mailboxes {
     }
   }
 
+  /** Of several: what is in hand here is handed over, and then peers are to come back elsewhere. */
+  async leave(): Promise<void> {
+    const parts = await this.#parts;
+    if (parts?.leave === undefined) return;
+    this.#isLeaving = true;
+    await parts.leave();
+    for (const connection of this.#connections.keys()) {
+      if (!this.#own.has(connection)) connection.end("the gateway stops: come back, to another one");
+    }
+  }
+
   async close(): Promise<void> {
     this.#isWanted = false;
+    clearTimeout(this.#retry);
     this.#endConnections("the gateway stops");
     await (await this.#parts)?.close();
   }
@@ -203,6 +247,7 @@ export class Mailboxes {
       ...(isEverybody ? {} : { pair: (mailbox, role) => this.#newCode(pairings, mailbox, role) }),
     });
     this.#connections.set(connection, principal);
+    if (peer === OWN_PEER) this.#own.add(connection);
   }
 
   #identify(connection: MailConnection, token: string | undefined): Peer | undefined {
@@ -231,14 +276,27 @@ export class Mailboxes {
         const [log, held] = [this.#log, this.#held];
         const pair = (mailbox: string, role: string | undefined) =>
           this.#isOpen ? NO_TOKENS : this.#newCode(pairings, mailbox, role);
-        this.#loaded = await openSharedMailboxes({ engine, broker, pairings, knows, log, held, pair });
+        const own = () => this.status();
+        this.#loaded = await openSharedMailboxes({ engine, broker, pairings, knows, log, held, pair, own });
       }
+      this.#failed = undefined;
       return this.#loaded;
     } catch (error) {
       this.#parts = undefined;
-      this.#log.error("mailboxes cannot be kept", { why: (error as Error).message });
+      this.#tryLater((error as Error).message);
       return undefined;
     }
+  }
+
+  #tryLater(why: string): void {
+    const attempt = this.#failed === undefined ? 0 : this.#failed.attempt + 1;
+    const waitMs = backoffCeiling(attempt, RETRY);
+    if (this.#failed?.why !== why) this.#log.error("mailboxes cannot be kept; it is tried again", { why });
+    this.#failed = { why, attempt, nextTryMs: systemClock.now() + waitMs };
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => {
+      if (this.#isWanted) this.#parts ??= this.#load();
+    }, waitMs).unref();
   }
 
   #warnOfLeft(): void {

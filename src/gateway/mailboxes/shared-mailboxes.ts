@@ -1,6 +1,7 @@
 // Puts together the mailboxes that this gateway or broker shares with others on one engine. Loaded only where the config has both.
 
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
+import type { MailboxesStatus } from "../../contracts/status.js";
 import type { Peer, PeerOptions } from "../../mailbox/broker/peer-connection.js";
 import type { Paired, Pairings } from "../../mailbox/pairing/pairings.js";
 import { Front, SharedBroker, SharedOperator } from "../../mailbox/shared/index.js";
@@ -20,10 +21,12 @@ interface SharedMailboxesParts {
   readonly log: Log;
   readonly held: HeldBytes;
   readonly pair: NonNullable<PeerOptions["pair"]>;
+  /** Of what is in hand here, with who is connected. */
+  readonly own: () => MailboxesStatus | undefined;
 }
 
 export async function openSharedMailboxes(parts: SharedMailboxesParts): Promise<OpenMailboxes> {
-  const { engine, pairings, knows, log, held, pair } = parts;
+  const { engine, pairings, knows, log, held, pair, own: ownStatus } = parts;
   const { openBroker, openLocalLine, PeerConnection } = parts.broker;
   const { self, peers } = engine;
   const broker = new SharedBroker({
@@ -45,7 +48,12 @@ export async function openSharedMailboxes(parts: SharedMailboxesParts): Promise<
         pair,
       }),
   });
-  const operator = new SharedOperator({ peers, here: () => broker.operators(), others: () => broker.others() });
+  const operator = new SharedOperator({
+    peers,
+    here: () => broker.operators(),
+    others: () => broker.others(),
+    own: ownStatus,
+  });
   const unanswer = peers.answer(REDEEM, async (_, body) => {
     const { code, name } = JSON.parse(Buffer.from(body).toString()) as { code: string; name?: string };
     const paired: Paired = pairings.knows(code) ? await pairings.redeem(code, name) : { kind: "wrong" };
@@ -56,7 +64,7 @@ export async function openSharedMailboxes(parts: SharedMailboxesParts): Promise<
     pairings,
     openLocalLine,
     begin: (socket, { peer, identify, onEnd, onRefused }) =>
-      new Front(socket, { place: broker, peer, identify, onEnd, onRefused }),
+      new Front(socket, { place: broker, peer, identify, held, onEnd, onRefused }),
     async redeem(code, name) {
       if (pairings.isPaused || pairings.knows(code)) return pairings.redeem(code, name);
       const body = Buffer.from(JSON.stringify({ code, name }));
@@ -69,6 +77,7 @@ export async function openSharedMailboxes(parts: SharedMailboxesParts): Promise<
       }
       return pairings.redeem(code, name);
     },
+    leave: () => broker.leave(),
     async close() {
       unanswer();
       operator.close();

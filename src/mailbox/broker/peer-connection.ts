@@ -60,6 +60,8 @@ export interface PeerOptions {
 export interface PeerSocket {
   /** Bytes that are not written yet. */
   readonly waiting: number;
+  /** Where several connections have one socket: whether there is room for what waits, which is counted once for all of them. */
+  hasRoom?(): boolean;
   attach(events: SocketEvents): void;
   beat(everyMs: number): void;
   gather(): void;
@@ -389,13 +391,15 @@ export class PeerConnection implements SocketEvents {
   /** Counts what is held for this peer: what comes from it, and what it has not read. False: there is no room for that. */
   #count(): boolean {
     if (this.#holder === undefined) return true;
-    const bytes = this.#underWayBytes + this.#socket.waiting;
+    const { hasRoom, waiting } = this.#socket;
+    const bytes = this.#underWayBytes + (hasRoom === undefined ? waiting : 0);
+    const isRoomy = hasRoom?.() ?? true;
     if (bytes < SMALL_BYTES) {
       this.#holder.release();
-      return true;
+      return isRoomy;
     }
     this.#recount ??= setTimeout(() => this.#countAgain(), RECOUNT_MS).unref();
-    return this.#holder.hold(bytes);
+    return this.#holder.hold(bytes) && isRoomy;
   }
 
   /** A socket does not say that all was written, unless much was. */

@@ -3,6 +3,7 @@
 // mailbox that it went to, so that each of them is decided, and written, in one place. So a peer has a line to the partition of
 // its own mailbox, its home, and one to that of each mailbox that it sends to; all of them look like one connection to it.
 
+import { type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, type SocketEvents } from "../../sockets/socket.js";
 import type { Peer, PeerSocket } from "../broker/peer-connection.js";
@@ -17,6 +18,8 @@ import type { PartitionLine, PartitionLineEvents, PeerIntroduction } from "./par
 const MAX_KNOWN = 10_000;
 /** What does not leave: a peer past this asks, and does not read. */
 const MAX_WAITING_BYTES = 2 * MAX_UNACKED_BYTES;
+/** How often it is looked again how much is held for a connection, while that is much. */
+const RECOUNT_MS = 250;
 
 export interface FrontPlace {
   /** The partition of whoever has a token of that id. */
@@ -31,8 +34,16 @@ export interface FrontOptions {
   readonly place: FrontPlace;
   readonly peer: Peer | undefined;
   identify(token: string | undefined, hello: Hello): Peer | undefined;
+  /** Counts what is held for a principal; without it nothing is counted. */
+  readonly held?: HeldBytes | undefined;
   onEnd(): void;
   onRefused(why: string): void;
+}
+
+/** What a delivery finishes in another partition, when that has taken it. */
+interface Finishing {
+  readonly place: number;
+  readonly name: MessageName;
 }
 
 /** An `extend`, in as many parts as there are partitions that have some of its messages. */
@@ -61,6 +72,12 @@ export class Front implements SocketEvents {
   /** Answered in the order in which they were asked. Not more than MAX_UNDER_WAY. */
   #extending: Extending[] = [];
   readonly #extendingAt = new Map<number, Extending[]>();
+  /** By the partition and the id of a delivery that is under way. Not more than MAX_UNDER_WAY. */
+  readonly #finishing = new Map<string, Finishing>();
+  /** Of what was said on lines that are not open yet. */
+  #earlyBytes = 0;
+  #holder: Holder | undefined;
+  #recount: NodeJS.Timeout | undefined;
   #isOver = false;
 
   constructor(socket: PeerSocket, options: FrontOptions) {
@@ -129,6 +146,7 @@ export class Front implements SocketEvents {
       return;
     }
     clearTimeout(this.#timer);
+    this.#holder = this.#options.held?.holder(peer.id);
     this.#intro = { peer, hello: frame };
     this.#address = frame.address.startsWith("#") ? peer.id + frame.address : frame.address;
     this.#home = this.#options.place.of(peer.id);
@@ -142,7 +160,7 @@ export class Front implements SocketEvents {
         this.#onSubscribe(frame, text);
         return;
       case "deliver":
-        this.#linkTo(this.#placeOf(frame)).send(text, frame);
+        this.#onDeliver(frame, text);
         return;
       case "cancel":
         this.#linkTo(this.#of(frame.to)).send(text, frame);
@@ -178,6 +196,40 @@ export class Front implements SocketEvents {
     }
   }
 
+  /**
+   * What it finishes may be in another partition than where it goes to: that cannot be one commit. It is acknowledged there when the
+   * delivery was taken; where that is not told any more, the message comes again, and its repeated answer is recognised.
+   */
+  #onDeliver(frame: Deliver, text: string): void {
+    const place = this.#placeOf(frame);
+    const name = frame.acknowledges;
+    const finishes = name === undefined ? place : (this.#held.get(this.#keyOf(name)) ?? this.#home);
+    if (name !== undefined && finishes !== place) {
+      if (this.#finishing.size >= MAX_UNDER_WAY) {
+        const reason = `${MAX_UNDER_WAY} deliveries of this connection are under way: wait for one of them`;
+        this.#tell({ kind: "error", reason, id: frame.message.id, of: this.isBare ? undefined : "deliver" });
+        return;
+      }
+      this.#finishing.set(`${place} ${frame.message.id}`, { place: finishes, name });
+    }
+    this.#linkTo(place).send(text, frame);
+  }
+
+  /** What became of deliveries that finish something elsewhere. */
+  #delivered(partition: number, text: string): void {
+    const { kind, id, ids } = JSON.parse(text) as { kind: string; id?: string; ids?: string[] };
+    for (const one of ids ?? [id]) {
+      const key = `${partition} ${one}`;
+      const finishing = this.#finishing.get(key);
+      if (finishing === undefined) continue;
+      this.#finishing.delete(key);
+      if (kind !== "delivered") continue;
+      const { place, name } = finishing;
+      this.#held.delete(this.#keyOf(name));
+      this.#linkTo(place).send(JSON.stringify({ kind: "ack", ids: [name] }));
+    }
+  }
+
   #onSubscribe(frame: ClientFrame, text: string): void {
     if (this.#subscribe !== undefined) {
       // It is told that it has done so already.
@@ -199,7 +251,9 @@ export class Front implements SocketEvents {
     return isAnswer ? this.#home : this.#of(to);
   }
 
+  /** Whom it may not send to, its own broker tells it: no line to another is opened for that. */
   #of(address: string): number {
+    if (this.#intro?.peer.maySendTo?.has(address) === false) return this.#home;
     return this.#options.place.of(ownerOf(address));
   }
 
@@ -223,8 +277,14 @@ export class Front implements SocketEvents {
       this.#socket.destroy("it asks, and does not wait for answers");
       return;
     }
-    const one: Extending = { parts: 0, names: [], error: undefined };
+    const one: Extending = { parts: 0, names: [], error: this.#wrongExtend(messages) };
     this.#extending.push(one);
+    if (one.error !== undefined) {
+      this.#tellExtended();
+      return;
+    }
+    // One part more until all are asked: a broker in this process may answer at once.
+    one.parts = 1;
     this.#eachPlace(messages, (place, names, isAll) => {
       one.parts++;
       const waiting = this.#extendingAt.get(place);
@@ -232,6 +292,20 @@ export class Front implements SocketEvents {
       else waiting.push(one);
       this.#linkTo(place).send(isAll ? text : JSON.stringify({ kind: "extend", ids: names }));
     });
+    one.parts--;
+    this.#tellExtended();
+  }
+
+  /** What no broker would answer in its turn is told here: the answers to others would be taken for its own. */
+  #wrongExtend(messages: readonly MessageName[]): string | undefined {
+    const of = this.isBare ? undefined : "extend";
+    if (this.#subscribe === undefined) {
+      return JSON.stringify({ kind: "error", reason: "this connection has not subscribed", of });
+    }
+    const nameless = this.isBare ? undefined : messages.find(({ from }) => from === undefined);
+    if (nameless === undefined) return undefined;
+    const reason = 'say "from" beside "id": the address of whoever sent it';
+    return JSON.stringify({ kind: "error", reason, id: nameless.id, of });
   }
 
   #grant(place: number): void {
@@ -259,6 +333,11 @@ export class Front implements SocketEvents {
       get waiting() {
         return front.#socket.waiting;
       },
+      early: (bytes) => {
+        this.#earlyBytes += bytes;
+        return bytes < 0 || this.#count() ? undefined : NO_ROOM;
+      },
+      hasRoom: () => this.#count(),
     });
     this.#links.set(partition, link);
     if (this.#subscribe !== undefined) {
@@ -283,8 +362,14 @@ export class Front implements SocketEvents {
     } else if (text.startsWith('{"kind":"error"') && text.endsWith('"of":"extend"}')) {
       this.#extended(partition, [], text);
       return;
+    } else if (
+      this.#finishing.size > 0 &&
+      (text.startsWith('{"kind":"delivered"') || text.startsWith('{"kind":"error"'))
+    ) {
+      this.#delivered(partition, text);
     }
     this.#socket.send(text);
+    if (this.#socket.waiting >= SMALL_BYTES) this.#count();
     if (this.#socket.waiting > MAX_WAITING_BYTES) this.#socket.destroy("it asks, and does not read what it is told");
   }
 
@@ -319,6 +404,10 @@ export class Front implements SocketEvents {
     one.parts--;
     one.names.push(...names);
     one.error ??= error;
+    this.#tellExtended();
+  }
+
+  #tellExtended(): void {
     while (this.#extending[0]?.parts === 0) {
       const [first] = this.#extending.splice(0, 1);
       if (first?.error !== undefined) this.#socket.send(first.error);
@@ -326,7 +415,24 @@ export class Front implements SocketEvents {
     }
   }
 
+  /** Counts what is held for this peer, of all its lines at once. False: there is no room for that. */
+  #count(): boolean {
+    if (this.#holder === undefined || this.#isOver) return true;
+    const bytes = this.#earlyBytes + this.#socket.waiting;
+    if (bytes < SMALL_BYTES) {
+      this.#holder.release();
+      return true;
+    }
+    // A socket does not say that all was written, unless much was.
+    this.#recount ??= setTimeout(() => {
+      this.#recount = undefined;
+      this.#count();
+    }, RECOUNT_MS).unref();
+    return this.#holder.hold(bytes);
+  }
+
   onDrain(): void {
+    this.#count();
     for (const link of this.#links.values()) link.drained();
   }
 
@@ -334,6 +440,9 @@ export class Front implements SocketEvents {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#recount);
+    this.#holder?.release();
+    this.#holder = undefined;
     for (const link of this.#links.values()) link.close();
     this.#links.clear();
     this.#options.place.left(this);

@@ -44,6 +44,10 @@ export interface PartitionLineEvents {
   onClose(code: number, reason: string): void;
   /** Bytes that wait to be written to the peer. */
   readonly waiting: number;
+  /** So many bytes more, or less, wait until it is open. Why there is no room for them; undefined where there is. */
+  early(bytes: number): string | undefined;
+  /** Whether there is room for what waits to be written: of all lines of the peer together. */
+  hasRoom(): boolean;
 }
 
 interface Early {
@@ -96,7 +100,18 @@ export class PartitionLine {
     }
     this.#early.push({ text, frame });
     this.#earlyBytes += text.length;
+    const noRoom = this.#events.early(text.length);
+    if (noRoom !== undefined)
+      this.#end(Close.goingAway, `what it says before its mailbox is open cannot wait: ${noRoom}`);
     if (this.#earlyBytes > MAX_EARLY_BYTES) this.#end(Close.goingAway, "it says more than can wait for its mailbox");
+  }
+
+  #takeEarly(): Early[] {
+    const early = this.#early;
+    this.#early = [];
+    this.#events.early(-this.#earlyBytes);
+    this.#earlyBytes = 0;
+    return early;
   }
 
   /** The peer has room again. */
@@ -117,6 +132,7 @@ export class PartitionLine {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#onOver();
+    this.#takeEarly();
     this.#here?.onClose();
     this.#there?.close(Close.normal, "the peer is gone");
   }
@@ -142,6 +158,7 @@ export class PartitionLine {
       get waiting() {
         return link.#events.waiting;
       },
+      hasRoom: () => this.#events.hasRoom(),
       attach() {},
       beat() {},
       gather() {},
@@ -162,7 +179,7 @@ export class PartitionLine {
     try {
       stream = await this.#place.connect(owner, this.partition, this.#intro.peer);
     } catch (error) {
-      if (error instanceof PeerError) return this.#isOver;
+      if (error instanceof PeerError && error.code !== "busy") return this.#isOver;
       throw error;
     }
     if (this.#isOver) {
@@ -206,10 +223,8 @@ export class PartitionLine {
     if (!isFirst) return;
     // Here it is still being begun: what was said goes to it when that is done.
     setImmediate(() => {
-      const early = this.#early;
-      this.#early = [];
       this.#isOpen = true;
-      for (const { text: said, frame } of early) this.#pass(said, frame);
+      for (const { text: said, frame } of this.#takeEarly()) this.#pass(said, frame);
     });
   }
 
@@ -224,7 +239,7 @@ export class PartitionLine {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#onOver();
-    this.#early = [];
+    this.#takeEarly();
     this.#here?.onClose();
     this.#there?.attach(NO_EVENTS);
     this.#there?.destroy(reason);

@@ -1,8 +1,9 @@
 // The mailboxes of several brokers on one engine: each partition of them has a broker of its own, at the one that owns it, and
 // any of them takes in any peer. Lines to partitions that others own are streams between brokers.
 
+import type { Duplex } from "node:stream";
 import type { PartitionKeeper, Partitions } from "../../contracts/engine/partitions.js";
-import type { Peers } from "../../contracts/engine/peers.js";
+import { PeerError, type Peers } from "../../contracts/engine/peers.js";
 import type { Store } from "../../contracts/store.js";
 import { resultWithin } from "../../runtime/wait.js";
 import { NO_EVENTS } from "../../sockets/socket.js";
@@ -27,6 +28,12 @@ const SWEEP_MS = 5_000;
 const ASK_MS = 3_000;
 /** Of one question: the rest is asked for the next time. */
 const MAX_SWEPT = 10_000;
+
+/**
+ * Of the 4,096 lines from one broker to the others, what those who come with one token may have: whoever opens connections without end
+ * takes a quarter, and the rest is for others. A peer has one for each partition that it speaks with, 64 at most.
+ */
+const MAX_LINES_OF_TOKEN = 1_024;
 
 /** The first that is said on a stream. */
 interface LineHead {
@@ -61,6 +68,8 @@ export class SharedBroker implements PartitionKeeper, FrontPlace, PartitionLineP
   readonly #links = new Map<number, Set<PartitionLine>>();
   /** Those that know the bare frames alone. */
   readonly #bare = new Set<Front>();
+  /** Lines to other brokers, by the id of the token. No more than there are lines. */
+  readonly #linesOf = new Map<string, number>();
   readonly #ends: (() => void)[];
   readonly #sweep: NodeJS.Timeout;
 
@@ -111,9 +120,14 @@ export class SharedBroker implements PartitionKeeper, FrontPlace, PartitionLineP
     return partitions.gateways().flatMap(({ gateway }) => (gateway === self ? [] : [gateway]));
   }
 
+  /** Hands the partitions over; peers of this broker are passed to the others from then on. */
+  leave(): Promise<void> {
+    return this.#options.partitions.release();
+  }
+
   async close(): Promise<void> {
     clearInterval(this.#sweep);
-    await this.#options.partitions.release();
+    await this.leave();
     for (const end of this.#ends) end();
     for (const partition of [...this.#open.keys()]) await this.lost(partition);
   }
@@ -147,10 +161,32 @@ export class SharedBroker implements PartitionKeeper, FrontPlace, PartitionLineP
   }
 
   async connect(owner: string, partition: number, { id, role, maySendTo }: Peer): Promise<FrameStream> {
-    const stream = new FrameStream(await this.#options.peers.connect(owner, LINES));
+    const stream = new FrameStream(await this.#connect(owner, id));
     const head: LineHead = { partition, id, role, maySendTo: maySendTo === undefined ? null : [...maySendTo] };
     stream.send(JSON.stringify(head));
     return stream;
+  }
+
+  async #connect(owner: string, id: string): Promise<Duplex> {
+    if ((this.#linesOf.get(id) ?? 0) >= MAX_LINES_OF_TOKEN) {
+      const why = `${MAX_LINES_OF_TOKEN} lines of this token go from this broker to others: come back later, or use fewer connections`;
+      throw new PeerError("busy", why);
+    }
+    this.#countLine(id, 1);
+    try {
+      const stream = await this.#options.peers.connect(owner, LINES);
+      stream.once("close", () => this.#countLine(id, -1));
+      return stream;
+    } catch (error) {
+      this.#countLine(id, -1);
+      throw error;
+    }
+  }
+
+  #countLine(id: string, change: 1 | -1): void {
+    const count = (this.#linesOf.get(id) ?? 0) + change;
+    if (count === 0) this.#linesOf.delete(id);
+    else this.#linesOf.set(id, count);
   }
 
   async moved(partition: number, ms: number): Promise<void> {

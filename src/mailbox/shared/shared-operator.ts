@@ -24,6 +24,7 @@ interface Asks {
   deadLetters: { readonly name: string; readonly range: Range };
   retry: { readonly name: string; readonly id: string; readonly from?: string | undefined };
   drop: { readonly name: string; readonly selection: Selection };
+  totals: Record<string, never>;
 }
 
 interface Answers {
@@ -34,6 +35,7 @@ interface Answers {
   deadLetters: Page<DeadLetterSummary>;
   retry: { id: string; from: string };
   drop: { messages: number; deadLetters: number };
+  totals: MailboxesStatus;
 }
 
 type Ask = keyof Asks;
@@ -50,6 +52,8 @@ export interface SharedOperatorOptions {
   /** Of the partitions that are here. */
   readonly here: () => Iterable<MailboxOperator>;
   readonly others: () => readonly string[];
+  /** Of this broker, with who is connected to it. */
+  readonly own: () => MailboxesStatus | undefined;
 }
 
 export class SharedOperator {
@@ -74,22 +78,12 @@ export class SharedOperator {
 
   /** Of the partitions that are here: whoever wants all adds them up. */
   status(connections: number): MailboxesStatus {
-    const all = [...this.#options.here()].map((one) => one.status(connections));
-    const sum = (of: (one: MailboxesStatus) => number) => all.reduce((total, one) => total + of(one), 0);
-    const oldest = all
-      .flatMap(({ oldest: one }) => one ?? [])
-      .sort((a, b) => (a.at < b.at ? -1 : 1))
-      .at(0);
-    const mailboxes = merged(all.flatMap((one) => one.mailboxes));
-    return {
-      inUse: sum(({ inUse }) => inUse),
-      waiting: sum(({ waiting }) => waiting),
-      leased: sum(({ leased }) => leased),
-      dead: sum(({ dead }) => dead),
-      connections,
-      oldest,
-      mailboxes: mailboxes.slice(0, MAX_IN_STATUS),
-    };
+    return { ...totalOf([...this.#options.here()].map((one) => one.status(connections))), connections };
+  }
+
+  /** Of all brokers together. */
+  async totals(): Promise<MailboxesStatus> {
+    return totalOf(await this.#all("totals", {}));
   }
 
   async list({ offset, limit }: Range): Promise<Page<MailboxSummary>> {
@@ -167,6 +161,11 @@ export class SharedOperator {
 
   async #here<A extends Ask>(ask: A, asked: Asks[A], isOne: boolean): Promise<Told<A>> {
     const told: Told<A> = { found: [], refused: [] };
+    if (ask === "totals") {
+      const own = this.#options.own();
+      if (own !== undefined) told.found.push(own as Answers[A]);
+      return told;
+    }
     for (const operator of this.#options.here()) {
       try {
         told.found.push((await act(operator, ask, asked)) as Answers[A]);
@@ -199,7 +198,28 @@ function act(operator: MailboxOperator, ask: Ask, asked: Asks[Ask]): unknown {
       return operator.retry(name, id, from);
     case "drop":
       return operator.drop(name, selection);
+    case "totals":
+      // Of a broker, not of a partition.
+      return undefined;
   }
+}
+
+function totalOf(all: readonly MailboxesStatus[]): MailboxesStatus {
+  const sum = (of: (one: MailboxesStatus) => number) => all.reduce((total, one) => total + of(one), 0);
+  const oldest = all
+    .flatMap(({ oldest: one }) => one ?? [])
+    .sort((a, b) => (a.at < b.at ? -1 : 1))
+    .at(0);
+  return {
+    inUse: sum(({ inUse }) => inUse),
+    waiting: sum(({ waiting }) => waiting),
+    leased: sum(({ leased }) => leased),
+    dead: sum(({ dead }) => dead),
+    connections: sum(({ connections }) => connections),
+    ...(all.some(({ sharers }) => sharers !== undefined) ? { sharers: sum(({ sharers = 0 }) => sharers) } : {}),
+    oldest,
+    mailboxes: merged(all.flatMap((one) => one.mailboxes)).slice(0, MAX_IN_STATUS),
+  };
 }
 
 /** What one has to say of it goes before that others do not know it. */

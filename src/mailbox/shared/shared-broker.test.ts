@@ -1,0 +1,171 @@
+// What one peer may have of what brokers on one engine share: lines to others, and memory.
+
+import { PassThrough } from "node:stream";
+import { afterEach, describe, expect, it } from "vitest";
+import type { Partitions } from "../../contracts/engine/partitions.js";
+import { PeerError } from "../../contracts/engine/peers.js";
+import { HeldBytes } from "../../runtime/memory/held-bytes.js";
+import { KIB, MIB } from "../../runtime/sizes.js";
+import type { SocketEvents } from "../../sockets/socket.js";
+import type { Peer, PeerSocket } from "../broker/peer-connection.js";
+import { PeerConnection } from "../broker/peer-connection.js";
+import { Front } from "./front.js";
+import { PartitionLine, type PartitionLineEvents, type PeerIntroduction } from "./partition-line.js";
+import { SharedBroker } from "./shared-broker.js";
+
+const WORKER: Peer = { id: "worker", role: "dev", maySendTo: undefined };
+const HELLO = '{"kind":"hello","agent":{"session_id":"worker"},"version":1}';
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+});
+
+const partitions: Partitions = {
+  count: 64,
+  of: (key) => Number(/\d+/.exec(key)?.[0] ?? 0) % 64,
+  ownerOf: () => "another",
+  mayAct: () => false,
+  run() {},
+  gateways: () => [],
+  onChange: () => () => {},
+  release: async () => {},
+};
+
+/** A peer's end, of which a test says how much waits there. */
+class FakeSocket implements PeerSocket {
+  waiting = 0;
+  events: SocketEvents | undefined;
+  readonly closed: string[] = [];
+  readonly sent: string[] = [];
+  attach(events: SocketEvents): void {
+    this.events = events;
+  }
+  beat(): void {}
+  gather(): void {}
+  send(text: string): void {
+    this.sent.push(text);
+  }
+  close(_: number, reason: string): void {
+    this.closed.push(reason);
+    this.events?.onClose(reason);
+  }
+  destroy(why: string): void {
+    this.close(0, why);
+  }
+}
+
+function frontOn(socket: FakeSocket, held: HeldBytes, serve: (peer: PeerSocket) => PeerConnection | undefined): Front {
+  const place = {
+    serve: (_: number, peer: PeerSocket) => serve(peer),
+    ownerOf: () => undefined,
+    connect: () => Promise.reject(new PeerError("away", "nobody")),
+    moved: () => new Promise<void>(() => {}),
+    now: () => 0,
+  };
+  return new Front(socket, {
+    place: {
+      of: partitions.of,
+      link: (partition: number, intro: PeerIntroduction, events: PartitionLineEvents) =>
+        new PartitionLine(place, partition, intro, events, () => {}),
+      subscribed() {},
+      left() {},
+    },
+    peer: WORKER,
+    held,
+    identify: () => undefined,
+    onEnd() {},
+    onRefused() {},
+  });
+}
+
+describe("what one token may have of a broker on an engine", () => {
+  it("is a quarter of the lines to others: the next is refused by name, and another token finds some [bounded]", async () => {
+    const open: PassThrough[] = [];
+    const connect = async () => {
+      const stream = new PassThrough();
+      open.push(stream);
+      return stream;
+    };
+    const peers = { connect, accept: () => () => {}, answer: () => () => {} };
+    const broker = new SharedBroker({
+      self: "this",
+      partitions,
+      peers: peers as never,
+      now: () => 0,
+      open: () => ({}) as never,
+      serve: () => ({}) as never,
+    });
+    ends.push(() => broker.close());
+    for (let n = 0; n < 1_024; n++) await broker.connect("another", n % 64, WORKER);
+    await expect(broker.connect("another", 1, WORKER)).rejects.toMatchObject({
+      code: "busy",
+      message: expect.stringContaining("1024 lines of this token"),
+    });
+    await broker.connect("another", 1, { ...WORKER, id: "other" });
+    open[0]?.destroy();
+    await expect.poll(() => broker.connect("another", 1, WORKER).then(() => true)).toBe(true);
+  });
+
+  it("is counted: what is said before a mailbox is open, until it is over [bounded]", async () => {
+    const held = new HeldBytes(16 * MIB);
+    const socket = new FakeSocket();
+    const front = frontOn(socket, held, () => undefined);
+    front.onMessage(Buffer.from(HELLO));
+    const deliver = (n: number) =>
+      front.onMessage(
+        Buffer.from(
+          JSON.stringify({
+            kind: "deliver",
+            to: `m-${n % 8}`,
+            message: { id: `i-${n}`, kind: "note", body: "x".repeat(512 * KIB) },
+          }),
+        ),
+      );
+    for (let n = 0; n < 6; n++) deliver(n);
+    expect(held.used).toBeGreaterThan(6 * 512 * KIB);
+    // One principal never has all of it.
+    for (let n = 6; n < 40 && socket.closed.length === 0; n++) deliver(n);
+    expect(socket.closed).toEqual([expect.stringContaining("limits.heldBytes")]);
+    expect(held.used).toBe(0);
+  });
+
+  it("is counted once, however many lines of it end here [bounded]", async () => {
+    const held = new HeldBytes(64 * MIB);
+    const socket = new FakeSocket();
+    const broker = {
+      peers: { arrive() {}, leave() {}, watch: () => true, retell() {} },
+      live() {},
+      extend: () => [],
+      deliver: async () => {},
+    };
+    const log = { debug() {}, info() {}, warn() {}, error() {} };
+    const front = frontOn(
+      socket,
+      held,
+      (peer) =>
+        new PeerConnection(peer, {
+          broker: broker as never,
+          log: log as never,
+          held,
+          peer: WORKER,
+          identify: () => undefined,
+          onEnd() {},
+          onRefused() {},
+        }),
+    );
+    front.onMessage(Buffer.from(HELLO));
+    socket.waiting = 1 * MIB;
+    for (let n = 0; n < 20; n++) {
+      front.onMessage(
+        Buffer.from(
+          JSON.stringify({ kind: "deliver", to: `m-${n}`, message: { id: `i-${n}`, kind: "note", body: {} } }),
+        ),
+      );
+    }
+    await expect.poll(() => socket.sent.filter((text) => text.includes('"delivered"')).length).toBe(20);
+    expect(held.used).toBeGreaterThanOrEqual(1 * MIB);
+    expect(held.used).toBeLessThan(2 * MIB);
+    socket.close(1000, "gone");
+    expect(held.used).toBe(0);
+  });
+});
