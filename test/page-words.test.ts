@@ -116,7 +116,7 @@ it("a question waits before all else, with its answers; an engine that is away a
   const engine = {
     state: "away" as const,
     ...{ gateway: "g", node: undefined, version: undefined, since: at, problem: "no route" },
-    ...{ nextTry: at, isStale: false, held: 0, differences: ["Gateway x goes by another config"] },
+    ...{ nextTry: at, isStale: false, held: 0, differences: ["Gateway x goes by another config"], gateways: [] },
   };
   const needs = needsOf({ ...NOTHING, asks: [ask], engine, endingTokens: [{ id: "ann", at }] });
   expect(needs.map(({ what }) => what)).toEqual([

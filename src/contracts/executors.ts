@@ -4,6 +4,12 @@ import type { Principal } from "./caller.js";
 
 export type MemberState = "connecting" | "ready" | "stopping" | "lost" | "closed";
 
+/**
+ * How the executors of one name are at another gateway. `lost`: it may come back, and requests wait for it. `stopping`: another comes
+ * in its place, as a rule at another gateway.
+ */
+export type PlaceState = Extract<MemberState, "ready" | "lost" | "stopping">;
+
 /** Who dialled in. */
 export interface Visitor {
   /** Of the conversation that it still has. */

@@ -39,6 +39,23 @@ export interface EngineSeen {
   readonly held: number;
   /** Other gateways that go by another config, a sentence for each. */
   readonly differences: readonly string[];
+  /** All that are on it, this one first. */
+  readonly gateways: readonly EngineGatewaySeen[];
+}
+
+/** One of the gateways that share an engine. */
+export interface EngineGatewaySeen {
+  readonly gateway: string;
+  /** The one that was asked. */
+  readonly isThis: boolean;
+  /** It hands over, and takes nothing any more. */
+  readonly isLeaving: boolean;
+  /** The share of the queues that it acts for. */
+  readonly partitions: number;
+  /** Of Toolway; undefined of one that has not said so, as brokers do not. */
+  readonly version: string | undefined;
+  /** The beginning of a hash of what it goes by: servers, roles and menus. The same where these are the same. */
+  readonly config: string | undefined;
 }
 
 /** What the cache did for one server. */

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OutboxEntry, OutboxOperator } from "../contracts/outbox.js";
 import { type ControlClient, connectControl } from "../control/client.js";
-import { type ControlServer, serveControl } from "../control/server.js";
+import { type ControlRoutes, type ControlServer, serveControl } from "../control/server.js";
 import { MemoryMap } from "../store/memory-map.js";
-import { outboxRoutes, pinRoutes, serverRoutes } from "./control-routes.js";
+import { drainRoutes, outboxRoutes, pinRoutes, serverRoutes } from "./control-routes.js";
 import { type PinRecord, StoredPins } from "./state/stored-pins.js";
 
 let folder: string;
@@ -151,5 +151,27 @@ describe("routes about kept calls", () => {
     await client.post("/outbox/hold", { server: "s" });
     await client.post("/outbox/release", { server: "s", lane: "ann" });
     expect(done).toEqual(["retry r1", "drop r1", "resolve r1 again", "s undefined", "s ann"]);
+  });
+});
+
+describe("routes of a gateway among several", () => {
+  it("stop one that is to be drained also where it could not hand everything over, and say so [engine-drain]", async () => {
+    const told: unknown[][] = [];
+    const why = new Error("The engine refused it.");
+    const gateway = {
+      config: { drainMs: 5 },
+      state: { engine: { self: "a", peers: { answer: () => () => {} } }, onMarked: () => {} },
+      log: { error: (...said: unknown[]) => void told.push(said) },
+      leave: () => Promise.reject(why),
+    } as unknown as Parameters<typeof drainRoutes>[0];
+    const stopped = new Promise<unknown>((resolve) => {
+      void drainRoutes(gateway, resolve).then(async (routes) => {
+        await routes["POST /drain"]?.({ body: { gateway: "this", drainMs: 5 } } as Parameters<
+          ControlRoutes[string]
+        >[0]);
+      });
+    });
+    expect(await stopped).toEqual({ drainMs: 5 });
+    expect(told).toEqual([["not everything was handed over", { error: why }]]);
   });
 });

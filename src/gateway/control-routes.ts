@@ -197,8 +197,10 @@ function down(gateway: Gateway, { drainMs }: JsonObject, stop: StopGateway | und
   return { pid: process.pid, drainMs: drainMs ?? gateway.config.drainMs };
 }
 
+type Drainable = Pick<Gateway, "config" | "leave" | "log" | "lookout" | "state" | "status">;
+
 /** Where several gateways are on one engine: which they are, and one taken out of use. */
-async function drainRoutes(gateway: Gateway, stop: StopGateway | undefined): Promise<ControlRoutes> {
+export async function drainRoutes(gateway: Drainable, stop: StopGateway | undefined): Promise<ControlRoutes> {
   const { engine } = gateway.state;
   const alone = (): never => {
     throw new ControlError("denied", "This gateway is alone, without an engine: `toolway down` stops it.");
@@ -209,12 +211,18 @@ async function drainRoutes(gateway: Gateway, stop: StopGateway | undefined): Pro
   const drain = new Drain(engine, {
     begin(drainMs) {
       if (stop === undefined) throw new DrainError("denied", "The program that embeds this gateway ends it itself.");
-      gateway.readiness.leave();
-      void engine.partitions.release().finally(() => stop({ drainMs }));
+      void gateway
+        .leave()
+        .catch((error: unknown) => gateway.log.error("not everything was handed over", { error }))
+        .finally(() => stop({ drainMs }));
+    },
+    asked: (by, outcome) => {
+      const target = { gateway: engine.self, from: by };
+      gateway.lookout.records.audit?.operator("gateway", "POST /drain", target, outcome);
     },
   });
   return {
-    "GET /gateways": () => ({ gateways: drain.gateways() }),
+    "GET /gateways": () => ({ gateways: gateway.status().engine?.gateways ?? [] }),
     "POST /drain": async ({ body }) => {
       const { gateway: name, drainMs } = fields(body);
       if (typeof name !== "string" || name === "") throw new ControlError("invalid", '"gateway" is a name.');

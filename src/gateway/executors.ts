@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import type { ExecutorConfig } from "../config/config.js";
 import type { Principal } from "../contracts/caller.js";
 import type { GatewayEngine } from "../contracts/engine/engine.js";
-import type { ExecutorStatus, Visitor } from "../contracts/executors.js";
+import type { ExecutorStatus, PlaceState, Visitor } from "../contracts/executors.js";
 import type { ServerStatus } from "../contracts/status.js";
 import type { HttpEndpoint } from "../endpoint/server.js";
 import { ExecutorGroup, type GroupClient, type GroupOptions, type MakeClient } from "../executor/group/group.js";
@@ -14,11 +14,12 @@ import type { ExecutorsHere } from "../executor/passed/serve-passed.js";
 import type { ExecutorLog } from "../executor/wire/types.js";
 import type { Log } from "../observe/log.js";
 import { systemClock } from "../runtime/clock.js";
+import { resultWithin } from "../runtime/wait.js";
 import type { Socket } from "../sockets/socket.js";
 import { wiresBy } from "../upstream/http/executor-wire.js";
 import type { OpenWire } from "../upstream/http/wire.js";
 import type { UpstreamServer } from "../upstream/server.js";
-import type { ExecutorPlaces, PlaceState } from "./engine/executor-places.js";
+import type { ExecutorPlaces } from "./engine/executor-places.js";
 
 /** Streams of this kind carry a request each, to the gateway at which an executor dialled in. */
 const EXECUTORS = "executors";
@@ -181,6 +182,34 @@ export class Executors {
 
   dropPrincipals(ended: (principal: Principal) => boolean): void {
     for (const { group } of this.#groups.values()) group.dropPrincipals(ended);
+  }
+
+  /**
+   * Of several gateways: those that dialled in here are to come back at another one, as soon as they are quiet. The others go on
+   * passing requests here until then. Where there is no other, nothing is done.
+   */
+  leave(): void {
+    if (!this.#hasOthers) return;
+    this.#others?.places.leave();
+    for (const { group } of this.#groups.values()) group.leave();
+  }
+
+  /** Takes nothing more of other gateways. Resolves when what they have under way here has ended, or the time is over. */
+  async rest(drainMs: number): Promise<void> {
+    if (!this.#hasOthers) return;
+    this.#others?.places.leave();
+    const quiet = [...this.#groups.values()].map(({ group }) => group.shut());
+    await resultWithin(Promise.all(quiet), drainMs);
+  }
+
+  /** The servers are about to end: what they are told by executors goes at once, or not at all. */
+  giveUp(): void {
+    if (this.#engine !== undefined) for (const { group } of this.#groups.values()) group.giveUp();
+  }
+
+  get #hasOthers(): boolean {
+    const { self, partitions } = this.#engine ?? {};
+    return partitions?.gateways().some(({ gateway, isLeaving }) => gateway !== self && !isLeaving) === true;
   }
 
   async close(): Promise<void> {

@@ -483,6 +483,13 @@ export class Gateway {
     this.#onClose.push(act);
   }
 
+  /** Of several gateways: hands over what it has in hand, while it goes on answering. Resolves when the others may take it. */
+  async leave(): Promise<void> {
+    this.readiness.leave();
+    this.#stages.executors.leave();
+    await Promise.all([this.#state.engine?.partitions.release(), this.#stages.mailboxes.leave()]);
+  }
+
   /** Lets calls in flight end, at most `drainMs` (default: the config's), then stops every server. */
   close(options: { drainMs?: number | undefined } = {}): Promise<void> {
     this.#closing ??= this.#close(options.drainMs ?? this.config.drainMs);
@@ -499,6 +506,7 @@ export class Gateway {
       this.#endpoint?.http.close({ drainMs }),
       this.#stdio.close(drainMs),
       this.#stages.sharing.close(drainMs),
+      this.#stages.executors.rest(drainMs),
       this.calls.ended(drainMs),
     ]);
     clearInterval(this.#tokenTimer);
@@ -516,6 +524,7 @@ export class Gateway {
     const metrics = this.#telemetry?.endMetrics();
     // First, because it is quick and what follows may not come to its end.
     await this.#stages.lists.save();
+    this.#stages.executors.giveUp();
     await this.servers.close().finally(() => this.#stages.outbox.close());
     this.pins.flush();
     await this.#stages.lookout.close();

@@ -1,9 +1,10 @@
 // One of two gateways is taken out of use, asked of the other: the calls that it has end, and kept writes go on without a gap.
 
-import { writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { makeEngineKey } from "../../src/gateway/engine/keys.js";
+import { CLOSING } from "../../src/protocol/errors.js";
 import { isAlive, startGateway, startHttpFixture, stdioFixture } from "../e2e/harness.js";
 import { callTool, hasTool, toolway } from "../e2e/operator.js";
 import { temporaryFolder } from "../fixtures/folders.js";
@@ -29,6 +30,8 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     const tools = { create_issue: { outbox: { lane: "arguments.project", key: "arguments.request_id" } } };
     const config = {
       mcpServers: { tracker: { type: "http", url: server.url, tools }, slow: stdioFixture("slow") },
+      audit: {},
+      mailboxes: {},
       engine: { nats: nats.urls, key: { file: key }, replicas: 1 },
     };
     const staying = await startGateway(config);
@@ -41,6 +44,18 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     const inFlight = callTool(leaving.url, "sleep", { ms: 2_000 });
     let isOver = false;
     let written = 0;
+    // At the one that leaves too, as long as it answers.
+    let atLeaving = 0;
+    const refused: string[] = [];
+    const writesThere = (async () => {
+      for (; !isOver; atLeaving++) {
+        const args = { project: `q${atLeaving % 8}`, title: `t${atLeaving}`, request_id: `l${atLeaving}` };
+        const answer = await callTool(leaving.url, "create_issue", args).catch(() => undefined);
+        if (answer === undefined || answer.error?.code === CLOSING) return;
+        const { result, error } = answer;
+        if (error !== undefined || result?.["isError"] === true) refused.push(JSON.stringify({ result, error }));
+      }
+    })();
     const writes = (async () => {
       for (; !isOver; written++) {
         const args = { project: `p${written % 8}`, title: `t${written}`, request_id: `k${written}` };
@@ -58,9 +73,13 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     await leaving.exited;
     expect(isAlive(leaving.pid)).toBe(false);
     isOver = true;
-    await writes;
-    expect(written).toBeGreaterThan(0);
-    await until("every write to be delivered", () => effectsIn(ledger).length === written);
+    await Promise.all([writes, writesThere]);
+    expect([refused, written > 0, atLeaving > 0]).toEqual([[], true, true]);
+    await until("every write to be delivered", () => effectsIn(ledger).length >= written + atLeaving);
+    const audits = join(leaving.stateDir, "audit");
+    const audited = readFileSync(join(audits, readdirSync(audits)[0] ?? ""), "utf8");
+    expect(audited).toContain(`"by":"gateway","act":"POST /drain","target":{"gateway":"${name}"`);
+    expect((await toolway(staying, "__complete", "gateway")).out).toMatch(/^this\n[\w-]+\n$/);
 
     const unknown = await toolway(staying, "drain", "nobody");
     expect(unknown.code).not.toBe(0);

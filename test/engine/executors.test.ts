@@ -1,5 +1,7 @@
 // An executor that dialled in at one gateway on an engine serves the agents of another.
 
+import { randomUUID } from "node:crypto";
+import { connect, createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Destinations } from "../../src/executor/allow/destinations.js";
 import { createExecutor } from "../../src/executor/server/executor.js";
@@ -18,7 +20,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
   let token: string;
   const ends: (() => Promise<unknown>)[] = [];
 
-  const dialIn = ({ url }: EngineGateway): (() => Promise<void>) => {
+  const dialIn = ({ url }: Pick<EngineGateway, "url">): (() => Promise<void>) => {
     const executor = createExecutor({ destinations: Destinations.parse(["127.0.0.1"]) });
     const dialled = dialOut(executor, url.replace(/^http/, "ws").replace(/\/mcp$/, "/executors/office"), token);
     const leave = async () => {
@@ -111,4 +113,62 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     await until("the servers", () => states(b).every((state) => state === "ready"));
     expect((await call(b, "sleep", { ms: 1, label: "after" })).error).toBeUndefined();
   });
+
+  it("goes to another gateway when its own leaves: no request at the others fails, and what is under way ends [executor-elsewhere] [engine-drain]", async () => {
+    const stateful = await startHttpFixture("stateful", ["--fill"]);
+    const slow = await startHttpFixture("slow");
+    const config = {
+      names: "plain",
+      mcpServers: {
+        slow: { type: "http", url: slow.url, via: "office" },
+        stateful: { type: "http", url: stateful.url, via: "office" },
+      },
+      executors: { office: {} },
+    } as const;
+    const own = { prefix: `leaving-${randomUUID().slice(0, 8)}` };
+    const [a, b] = [await startOnEngine(nats, config, own), await startOnEngine(nats, config, own)];
+    ends.push(() => b.gateway.close({ drainMs: 0 }));
+    token = await a.gateway.state.tokens.create({ id: "office", role: "executor" }, Date.now());
+    // A plain balancer: to the first that takes agents.
+    const balancer = createServer((socket) => {
+      const to = a.gateway.readiness.isLeaving ? b : a;
+      const far = connect(Number(new URL(to.url).port), "127.0.0.1");
+      socket.pipe(far).pipe(socket);
+      for (const [one, other] of [
+        [socket, far],
+        [far, socket],
+      ] as const) {
+        one.on("error", () => {});
+        one.on("close", () => other.destroy());
+      }
+    });
+    await new Promise<void>((resolve) => balancer.listen(0, "127.0.0.1", resolve));
+    ends.push(async () => balancer.close());
+    dialIn({ url: `http://127.0.0.1:${(balancer.address() as { port: number }).port}/mcp` });
+    await until("the servers at both", () => [a, b].every((one) => states(one).every((state) => state === "ready")));
+    expect(membersAt(b)).toMatchObject([{ where: `gateway ${a.gateway.state.engine?.self}` }]);
+
+    const long = call(b, "sleep", { ms: 3_000, label: "long" });
+    await until("it at the server", async () => JSON.stringify(await call(b, "started")).includes("long"));
+    let isOver = false;
+    const failed: unknown[] = [];
+    const steady = (async () => {
+      for (let n = 0; !isOver; n++) {
+        const answer = await call(b, "sleep", { ms: 5, label: `steady-${n}` });
+        if (answer.error !== undefined || answer.result?.["isError"] === true) failed.push(answer);
+      }
+    })();
+    await a.gateway.leave();
+    // It is missing among those that live from here on, and has a call under way.
+    await until("that it is missing", () => b.gateway.state.engine?.partitions.gateways().length === 1);
+    expect(membersAt(b)).toMatchObject([{ where: `gateway ${a.gateway.state.engine?.self}`, state: "ready" }]);
+    await a.gateway.close({ drainMs: 20_000 });
+    await until("the executor at the other", () => membersAt(b).some(({ where }) => !where.startsWith("gateway")));
+    expect((await call(b, "sleep", { ms: 1, label: "after" })).error).toBeUndefined();
+    isOver = true;
+    await steady;
+    expect(failed).toEqual([]);
+    expect(JSON.stringify((await long).result)).toContain("slept");
+    await until("that it is missed", () => membersAt(b).every(({ where }) => !where.startsWith("gateway")));
+  }, 60_000);
 });

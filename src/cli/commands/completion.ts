@@ -52,7 +52,9 @@ const DEADLINE_MS = 300;
 
 export const complete = defineCommand({
   metadata: { name: "__complete", summary: "Names for the completion scripts.", hidden: true },
-  args: { kind: { required: true, description: "tool, server, pinned, mailbox, receipt, entry or importable" } },
+  args: {
+    kind: { required: true, description: "tool, server, pinned, mailbox, gateway, receipt, entry or importable" },
+  },
   options: {},
   examples: [],
   async handler(input, io) {
@@ -85,6 +87,10 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
   if (kind === "mailbox") {
     const { names } = (await client.get("/mailboxes/names", signal)) as { names: readonly string[] };
     return names.filter((name) => /^[\w.@#:+-]+$/.test(name));
+  }
+  if (kind === "gateway") {
+    const { gateways } = (await client.get("/gateways", signal)) as { gateways: readonly { gateway: string }[] };
+    return ["this", ...gateways.map(({ gateway }) => gateway)];
   }
   if (kind === "receipt") {
     const { writes } = (await client.get("/outbox", signal)) as { writes: readonly { id: string }[] };

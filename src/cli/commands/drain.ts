@@ -1,5 +1,6 @@
 // `toolway drain`: takes one of several gateways on an engine out of use, from any of them, and waits until it is gone.
 
+import type { EngineGatewaySeen } from "../../contracts/status.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
@@ -13,12 +14,7 @@ import { heading, styleOf, table } from "../text/print.js";
 /** To hand over 64 partitions, and for a machine that is busy. */
 const END_MS = 30_000;
 
-interface Listed {
-  readonly gateway: string;
-  readonly isLeaving: boolean;
-  readonly partitions: number;
-  readonly isThis: boolean;
-}
+type Listed = EngineGatewaySeen;
 
 export const drain = defineCommand({
   metadata: {
@@ -26,13 +22,14 @@ export const drain = defineCommand({
     summary: "Takes one of several gateways on an engine out of use.",
     description:
       "Takes a gateway out of use, asked of any gateway on the same engine: `/readyz` says so from then on, what it has in hand is handed " +
-      "over to the others while it goes on answering, then it stops as by SIGTERM: calls in flight may end, executors that dialled in come back " +
-      "elsewhere. Waits until the others have all of it. Without a name it lists the gateways. docs/scale.md.",
+      "over to the others while it goes on answering: partitions of writes and mailboxes, machines that share, executors that dialled in. Then it " +
+      "stops as by SIGTERM: calls in flight may end. Waits until the others have all of it. Without a name it lists the gateways. docs/scale.md.",
   },
   args: {
     gateway: {
       description:
         "Its name, or how it begins: as this lists it, or `toolway status` at it. `this` is the one that is asked.",
+      completes: "gateway",
     },
   },
   options: {
@@ -72,12 +69,14 @@ function list(io: Io, gateways: readonly Listed[], json: boolean): ExitCode {
   if (json) printJson(io, gateways);
   else {
     const style = styleOf(io);
-    const rows = gateways.map(({ gateway, partitions, isLeaving, isThis }) => [
+    const rows = gateways.map(({ gateway, partitions, version, config, isLeaving, isThis }) => [
       style.bold(gateway),
       String(partitions),
+      version ?? "",
+      config ?? "",
       [...(isThis ? ["this"] : []), ...(isLeaving ? ["hands over"] : [])].join(", "),
     ]);
-    print(io, table([heading(style, ["GATEWAY", "PARTITIONS", ""]), ...rows]));
+    print(io, table([heading(style, ["GATEWAY", "PARTITIONS", "VERSION", "CONFIG", ""]), ...rows]));
   }
   return Exit.ok;
 }

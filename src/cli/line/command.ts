@@ -16,6 +16,7 @@ export type Completes =
   | "server"
   | "pinned"
   | "mailbox"
+  | "gateway"
   | "receipt"
   | "entry"
   | "importable"

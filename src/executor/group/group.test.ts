@@ -328,3 +328,97 @@ describe("a group of executors", () => {
     expect(clients).toHaveLength(5);
   });
 });
+
+describe("a group of executors at a gateway that stops", () => {
+  const CALL: ExecutorRequest = { method: "POST", url: "http://x/", headers: [] };
+
+  it("sends each away when it has no call under way, uses it until then, and says that another comes in its place [executor-elsewhere]", async () => {
+    const { group, clients } = rig([], { makePassed: (_, onState) => new FakeClient(onState) });
+    for (const id of ["s1", "s2"]) group.adopt(socket(), visitor(id));
+    const [busy, quiet] = clients as [FakeClient, FakeClient];
+    for (const client of clients) client.become("ready");
+    const heard = new Heard();
+    group.start(CALL, heard);
+    const [at] = clients.filter(({ inFlight }) => inFlight === 1);
+    const idle = at === busy ? quiet : busy;
+    // A stream does not end by itself, and holds nobody up.
+    idle.start(GET, new Heard());
+    group.leave();
+    await turn();
+    expect([at?.state, idle.state, group.here]).toEqual(["ready", "closed", "ready"]);
+    const more = new Heard();
+    group.startHere(CALL, more);
+    expect(at?.inFlight).toBe(2);
+    at?.finish();
+    at?.finish();
+    await turn();
+    expect([heard.error, more.error, at?.state, group.here]).toEqual([undefined, undefined, "closed", "stopping"]);
+    // Whoever comes now is told to go elsewhere.
+    const closed: number[] = [];
+    group.adopt({ close: (code: number) => void closed.push(code) } as unknown as Socket, visitor("s3"));
+    expect([closed, clients.length]).toEqual([[1001], 2]);
+    // What is asked meanwhile waits for it to come back at another gateway.
+    const waits = new Heard();
+    group.start(CALL, waits);
+    await turn();
+    expect(waits.ends).toBe(0);
+    group.giveUp();
+    await turn();
+    expect(waits.error).toMatchObject({ code: "unavailable", sent: false });
+  });
+
+  it("that is shut takes nothing of others, and is waited for while a call is under way [executor-elsewhere]", async () => {
+    const { group, clients } = rig([]);
+    group.adopt(socket(), visitor("s1"));
+    const [client] = clients as [FakeClient];
+    client.become("ready");
+    group.start(CALL, new Heard());
+    let isQuiet = false;
+    const shut = group.shut().then(() => {
+      isQuiet = true;
+    });
+    const passed = new Heard();
+    group.startHere(CALL, passed);
+    await turn();
+    expect([passed.error?.code, passed.error?.sent, isQuiet, group.here]).toEqual([
+      "unavailable",
+      false,
+      false,
+      "stopping",
+    ]);
+    client.finish();
+    await shut;
+    expect(client.state).toBe("ready");
+  });
+
+  it("is followed by another elsewhere: what was refused there goes to that one, and waits for it [executor-elsewhere]", async () => {
+    const passed = new Map<string, FakeClient>();
+    const { group } = rig([], {
+      makePassed: (gateway, onState) => {
+        const client = new FakeClient(onState);
+        passed.set(gateway, client);
+        return client;
+      },
+    });
+    group.setElsewhere(new Map([["a", "ready"]]));
+    const heard = new Heard();
+    group.start(CALL, heard);
+    const refusedByA = () => {
+      passed.get("a")?.become("lost");
+      passed.get("a")?.fail(new ExecutorError("unavailable", "No executor.", { sent: false }));
+    };
+    refusedByA();
+    await turn();
+    expect(heard.ends).toBe(0);
+    group.setElsewhere(new Map([["a", "stopping"]]));
+    group.setElsewhere(new Map());
+    await turn();
+    expect(heard.ends).toBe(0);
+    group.setElsewhere(new Map([["b", "ready"]]));
+    await turn();
+    expect(passed.get("b")?.inFlight).toBe(1);
+    passed.get("b")?.finish();
+    expect([heard.ends, heard.error]).toEqual([1, undefined]);
+    await group.close();
+  });
+});

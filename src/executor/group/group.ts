@@ -2,11 +2,11 @@
 // and to another where one is lost before it got it. How one is talked to is client.ts's.
 
 import type { Principal } from "../../contracts/caller.js";
-import type { ExecutorStatus, MemberState, Visitor } from "../../contracts/executors.js";
+import type { ExecutorStatus, MemberState, PlaceState, Visitor } from "../../contracts/executors.js";
 import { sentence } from "../../runtime/expected-error.js";
 import { safeAddress } from "../../runtime/redact/safe-url.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
-import type { Socket } from "../../sockets/socket.js";
+import type { Close, Socket } from "../../sockets/socket.js";
 import { MAX_REQUESTS } from "../wire/limits.js";
 import { type AnswerHandler, ExecutorError, type ExecutorRequest, type RequestHandle } from "../wire/types.js";
 import { Relay, type RelayOwner } from "./relay.js";
@@ -18,6 +18,9 @@ const RETIRE_MS = 30_000;
 
 /** In the place of one that was told to stop another comes, as a rule: requests wait so long for it. */
 const SUCCESSOR_MS = 10_000;
+
+/** By its type alone: the value would be one more file for every start to open. */
+const GOING_AWAY: (typeof Close)["goingAway"] = 1001;
 
 /** One that is lost may come back, and in the place of one that stops as a rule another comes. */
 const AWAY: ReadonlySet<MemberState> = new Set(["lost", "stopping"]);
@@ -70,6 +73,8 @@ interface Member {
   /** As it came in last. Undefined for one that we dial. */
   principal: Principal | undefined;
   readonly machine: string | undefined;
+  /** Requests under way that end by themselves. */
+  calls: number;
   /** It came without a conversation. */
   isAnew: boolean;
   state: MemberState;
@@ -100,6 +105,15 @@ export class ExecutorGroup {
   /** By the gateways that have them. */
   readonly #elsewhere = new Map<string, PassedMember>();
   #closed: boolean = false;
+  /**
+   * This gateway stops, and there are others. `leaving`: those that dialled in are sent away as soon as they are quiet, to come back
+   * elsewhere. `shut`: nothing more is taken of other gateways. `over`: nobody is waited for any more.
+   */
+  #end: "leaving" | "shut" | "over" | undefined;
+  /** There were some when they were asked to go. */
+  #hadVisitors = false;
+  /** Who waits for those that dialled in to have no call under way. */
+  readonly #quiet: (() => void)[] = [];
   /** Set while the next one may be on its way, after one that was told to stop has gone. */
   #successor: NodeJS.Timeout | undefined;
 
@@ -110,7 +124,13 @@ export class ExecutorGroup {
       choose: () => this.#choose(),
       park: (relay) => this.#park(relay),
       unpark: (relay) => this.#unpark(relay),
-      relieved: (member) => this.#relieved(member),
+      engaged: (member, isCall) => {
+        if (isCall) member.calls++;
+      },
+      relieved: (member, isCall) => {
+        if (isCall) member.calls--;
+        this.#relieved(member);
+      },
       none: () => this.#none(),
     };
     this.#ownerHere = { ...this.#owner, choose: () => this.#chooseHere() };
@@ -152,6 +172,10 @@ export class ExecutorGroup {
       known.client.adopt(socket);
       return;
     }
+    if (this.#end !== undefined) {
+      socket.close(GOING_AWAY, "the gateway stops: come back, to another one");
+      return;
+    }
     const member = this.#join(undefined, { where, key: undefined, principal, machine });
     member.isAnew = sessionId === undefined;
     member.client.adopt(socket);
@@ -164,33 +188,71 @@ export class ExecutorGroup {
     return relay;
   }
 
+  /** Those that dialled in are to come back at another gateway: each is sent away when it has no call under way, and used until then. */
+  leave(): void {
+    this.#begin("leaving");
+    for (const member of [...this.#members]) this.#relieved(member);
+    this.#options.onState?.();
+  }
+
+  /** Takes nothing more of other gateways. Resolves when those that dialled in have no call under way. */
+  async shut(): Promise<void> {
+    this.#begin("shut");
+    this.#options.onState?.();
+    if (this.#isQuiet) return;
+    await new Promise<void>((resolve) => this.#quiet.push(resolve));
+  }
+
+  /** Nobody is waited for any more: what is said to servers at the end goes by who is there, or not at all. */
+  giveUp(): void {
+    this.#begin("over");
+    clearTimeout(this.#successor);
+    this.#successor = undefined;
+    this.#letGo();
+  }
+
+  #begin(end: "leaving" | "shut" | "over"): void {
+    this.#hadVisitors ||= this.#members.some(isVisitor);
+    this.#end = end;
+  }
+
+  get #isQuiet(): boolean {
+    return this.#members.every((member) => !isVisitor(member) || member.calls === 0);
+  }
+
   /** As `start`, by an executor that this gateway has itself. */
   startHere(request: ExecutorRequest, handler: AnswerHandler): RequestHandle {
     const relay = new Relay(request, handler, this.#ownerHere);
-    relay.begin();
+    if (this.#end === "shut" || this.#end === "over") queueMicrotask(() => relay.fail(this.#none()));
+    else relay.begin();
     return relay;
   }
 
   /** What other gateways have of this name now. What is under way at one that has none any more ends as that one says. */
-  setElsewhere(places: ReadonlyMap<string, "ready" | "lost">): void {
+  setElsewhere(places: ReadonlyMap<string, PlaceState>): void {
     const { makePassed } = this.#options;
     if (this.#closed || makePassed === undefined) return;
+    let hasStopped = false;
     for (const [gateway, client] of [...this.#elsewhere]) {
       if (places.has(gateway)) continue;
       this.#elsewhere.delete(gateway);
       this.#members = this.#members.filter((one) => one.client !== client);
+      hasStopped ||= client.state === "stopping";
     }
     for (const [gateway, state] of places) {
       const client = this.#elsewhere.get(gateway) ?? this.#joinElsewhere(gateway, makePassed);
       client.become(state);
     }
+    if (hasStopped && !this.#isReady) this.#awaitSuccessor();
     this.#told();
     this.#options.onState?.();
   }
 
   /** How those are that dialled in here; undefined where there is none. Those that we dial, others dial themselves. */
-  get here(): "ready" | "lost" | undefined {
+  get here(): PlaceState | undefined {
     const states = this.#members.filter(isVisitor).map(({ client }) => client.state);
+    const isGoing = this.#end === "shut" || this.#end === "over";
+    if (isGoing || states.length === 0) return this.#hadVisitors ? "stopping" : undefined;
     if (states.includes("ready")) return "ready";
     return states.some((state) => AWAY.has(state)) ? "lost" : undefined;
   }
@@ -246,9 +308,10 @@ export class ExecutorGroup {
     this.#successor = undefined;
     const members = this.#members;
     this.#members = [];
+    for (const tell of this.#quiet.splice(0)) tell();
     for (const waiter of [...this.#waiters]) waiter.reject(this.#none());
     this.#letGo();
-    await Promise.all(members.map((member) => this.#end(member)));
+    await Promise.all(members.map((member) => this.#closeMember(member)));
   }
 
   get #isReady(): boolean {
@@ -260,6 +323,7 @@ export class ExecutorGroup {
     const member: Member = {
       client,
       ...more,
+      calls: 0,
       isAnew: false,
       state: client.state,
       sinceMs: this.#options.wall(),
@@ -278,6 +342,7 @@ export class ExecutorGroup {
       key: undefined,
       principal: undefined,
       machine: undefined,
+      calls: 0,
       isAnew: false,
       state: client.state,
       sinceMs: this.#options.wall(),
@@ -374,6 +439,7 @@ export class ExecutorGroup {
   }
 
   #awaitSuccessor(): void {
+    if (this.#end === "over") return;
     clearTimeout(this.#successor);
     this.#successor = setTimeout(() => {
       this.#successor = undefined;
@@ -382,12 +448,15 @@ export class ExecutorGroup {
   }
 
   get #mayComeBack(): boolean {
+    if (this.#end === "over") return false;
     if (this.#successor !== undefined) return true;
     return this.#members.some(({ client, retiring }) => AWAY.has(client.state) && retiring === undefined);
   }
 
   #relieved(member: Member): void {
-    if (member.retiring !== undefined && member.client.inFlight === 0) this.#remove(member);
+    if (this.#quiet.length > 0 && this.#isQuiet) for (const tell of this.#quiet.splice(0)) tell();
+    const isLeft = this.#end === "leaving" && isVisitor(member) && member.calls === 0;
+    if (isLeft || (member.retiring !== undefined && member.client.inFlight === 0)) this.#remove(member);
   }
 
   #retire(member: Member): void {
@@ -398,13 +467,14 @@ export class ExecutorGroup {
   #remove(member: Member): void {
     if (!this.#members.includes(member)) return;
     this.#members = this.#members.filter((one) => one !== member);
-    if (member.state === "stopping" && !this.#isReady) this.#awaitSuccessor();
-    void this.#end(member);
+    const isReplaced = member.state === "stopping" || (this.#end === "leaving" && isVisitor(member));
+    if (isReplaced && !this.#isReady) this.#awaitSuccessor();
+    void this.#closeMember(member);
     this.#letGo();
     this.#options.onState?.();
   }
 
-  async #end(member: Member): Promise<void> {
+  async #closeMember(member: Member): Promise<void> {
     clearTimeout(member.retiring);
     await member.client.close().catch(() => {});
   }

@@ -2,10 +2,13 @@
 // it got it. The group chooses which one.
 
 import type { HttpHeader } from "../wire/protocol.js";
-import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } from "../wire/types.js";
+import type { AnswerHandler, ExecutorError, ExecutorErrorCode, ExecutorRequest, RequestHandle } from "../wire/types.js";
 
 /** How often a request that reached no executor is handed to another: each time one more was lost meanwhile. */
 const MAX_TRIES = 3;
+
+/** Of a request that was not sent: another executor may take it. */
+const ELSEWHERE: ReadonlySet<ExecutorErrorCode> = new Set(["disconnected", "closed", "unavailable"]);
 
 interface CanStart {
   readonly client: { start(request: ExecutorRequest, handler: AnswerHandler): RequestHandle };
@@ -17,8 +20,10 @@ export interface RelayOwner<M extends CanStart = CanStart> {
   /** False where there is nobody to wait for, or too much waits. */
   park(relay: Relay): boolean;
   unpark(relay: Relay): void;
+  /** It has a request more. Those that are no calls, as event streams, do not end by themselves. */
+  engaged(member: M, isCall: boolean): void;
   /** A request has left it. */
-  relieved(member: M): void;
+  relieved(member: M, isCall: boolean): void;
   /** Why there is nobody. */
   none(): ExecutorError;
 }
@@ -27,6 +32,7 @@ export class Relay<M extends CanStart = CanStart> implements RequestHandle, Answ
   /** Bytes of its body, while it waits. */
   readonly bytes: number;
   readonly #request: ExecutorRequest;
+  readonly #isCall: boolean;
   readonly #owner: RelayOwner<M>;
   #handler: AnswerHandler | undefined;
   #member: M | undefined;
@@ -38,6 +44,7 @@ export class Relay<M extends CanStart = CanStart> implements RequestHandle, Answ
     const { body } = request;
     this.bytes = typeof body === "string" || Buffer.isBuffer(body) ? body.length : 0;
     this.#request = request;
+    this.#isCall = request.method !== "GET";
     this.#handler = handler;
     this.#owner = owner;
   }
@@ -51,6 +58,7 @@ export class Relay<M extends CanStart = CanStart> implements RequestHandle, Answ
     }
     this.#tries++;
     this.#member = member;
+    this.#owner.engaged(member, this.#isCall);
     this.#handle = member.client.start(this.#request, this);
     if (this.#paused) this.#handle.pause();
   }
@@ -100,9 +108,12 @@ export class Relay<M extends CanStart = CanStart> implements RequestHandle, Answ
     else this.fail(error);
   }
 
-  /** The executor was lost, or left us, and never had it. A body that is a stream may have been begun. */
+  /**
+   * The executor was lost, or left us, and never had it; or the gateway that had it has none any more. A body that is a stream
+   * may have been begun.
+   */
   #mayGoElsewhere({ code, sent }: ExecutorError): boolean {
-    if (sent || (code !== "disconnected" && code !== "closed") || this.#tries >= MAX_TRIES) return false;
+    if (sent || !ELSEWHERE.has(code) || this.#tries >= MAX_TRIES) return false;
     const { body } = this.#request;
     return body === undefined || typeof body === "string" || Buffer.isBuffer(body);
   }
@@ -111,6 +122,6 @@ export class Relay<M extends CanStart = CanStart> implements RequestHandle, Answ
     const member = this.#member;
     this.#member = undefined;
     this.#handle = undefined;
-    if (member !== undefined) this.#owner.relieved(member);
+    if (member !== undefined) this.#owner.relieved(member, this.#isCall);
   }
 }

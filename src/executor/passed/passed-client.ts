@@ -35,6 +35,9 @@ export interface PassedError {
   readonly networkCode?: string | undefined;
 }
 
+/** A gateway that says it has none is asked again after so long, unless it tells of some before: what it tells is on its way. */
+const DOUBT_MS = 1_000;
+
 interface PassedClientOptions {
   /** Of the executors. */
   readonly name: string;
@@ -49,6 +52,9 @@ export class PassedClient implements GroupClient {
   readonly extended = true;
   readonly lastError = undefined;
   #state: MemberState = "ready";
+  /** As that gateway told last. */
+  #told: MemberState = "ready";
+  #doubt: NodeJS.Timeout | undefined;
   readonly #open = new Set<PassedRequest>();
 
   constructor(options: PassedClientOptions) {
@@ -61,9 +67,27 @@ export class PassedClient implements GroupClient {
 
   /** As the gateway that has them says. What is under way there ends by what that gateway tells of it. */
   become(state: MemberState): void {
+    this.#told = state;
+    this.#end();
+    this.#set(state);
+  }
+
+  /** It was asked, and had none: the next request waits, or goes to another, until that gateway says how it is. */
+  #hadNone(): void {
+    if (this.#state !== "ready") return;
+    this.#set("lost");
+    this.#doubt = setTimeout(() => this.become(this.#told), DOUBT_MS).unref();
+  }
+
+  #set(state: MemberState): void {
     if (state === this.#state || this.#state === "closed") return;
     this.#state = state;
     this.#options.onState();
+  }
+
+  #end(): void {
+    clearTimeout(this.#doubt);
+    this.#doubt = undefined;
   }
 
   get inFlight(): number {
@@ -71,7 +95,10 @@ export class PassedClient implements GroupClient {
   }
 
   start(request: ExecutorRequest, handler: AnswerHandler): RequestHandle {
-    const one = new PassedRequest(request, handler, () => this.#open.delete(one));
+    const one = new PassedRequest(request, handler, {
+      left: () => this.#open.delete(one),
+      hadNone: () => this.#hadNone(),
+    });
     const { body } = request;
     if (this.#open.size >= MAX_REQUESTS) {
       one.failSoon("limit", `${MAX_REQUESTS} requests are under way at the gateway that has the executor.`);
@@ -89,27 +116,38 @@ export class PassedClient implements GroupClient {
   abandon(): void {}
 
   async close(): Promise<void> {
+    this.#end();
     this.#state = "closed";
     for (const one of [...this.#open]) one.fail(new ExecutorError("closed", "It is closed.", { sent: true }));
   }
 }
 
+interface PassedEvents {
+  left(): void;
+  /** The gateway that was asked has no executor now. */
+  hadNone(): void;
+}
+
 class PassedRequest implements RequestHandle {
   readonly #request: ExecutorRequest;
-  readonly #left: () => void;
+  readonly #events: PassedEvents;
   #handler: AnswerHandler | undefined;
   #stream: Duplex | undefined;
   readonly #reader: FrameReader;
   #isPaused = false;
 
-  constructor(request: ExecutorRequest, handler: AnswerHandler, left: () => void) {
+  constructor(request: ExecutorRequest, handler: AnswerHandler, events: PassedEvents) {
     this.#request = request;
     this.#handler = handler;
-    this.#left = left;
+    this.#events = events;
     this.#reader = new FrameReader({
       onJson: (type, value) => {
         if (type === Frame.head) this.#onHead(value as { status: number; headers: readonly HttpHeader[] });
-        else this.fail(errorOf(value as PassedError));
+        else {
+          const error = errorOf(value as PassedError);
+          if (error.code === "unavailable" && !error.sent) this.#events.hadNone();
+          this.fail(error);
+        }
       },
       onData: (piece) => this.#handler?.onData(piece),
       onEnd: () => {
@@ -191,7 +229,7 @@ class PassedRequest implements RequestHandle {
     const handler = this.#handler;
     this.#handler = undefined;
     this.#stream?.destroy();
-    this.#left();
+    this.#events.left();
     return handler;
   }
 }

@@ -2,7 +2,6 @@
 // SIGTERM. What stopping is, is the gateway's own; this finds the one that is meant, and passes it on.
 
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
-import type { GatewaySeen } from "../../contracts/engine/partitions.js";
 
 /** The question that a gateway is asked by another. */
 const KIND = "drain";
@@ -15,6 +14,8 @@ const THIS = "this";
 interface Drained {
   /** Hands over, and then stops. Throws where somebody else ends it. */
   begin(drainMs: number | undefined): void;
+  /** An operator asked for it at another gateway, which passed it on; what was asked here is known already. */
+  asked(by: string, outcome: string): void;
 }
 
 export class DrainError extends Error {
@@ -27,11 +28,6 @@ export class DrainError extends Error {
   }
 }
 
-interface GatewayListed extends GatewaySeen {
-  /** The one that was asked. */
-  readonly isThis: boolean;
-}
-
 export class Drain {
   readonly #engine: GatewayEngine;
   readonly #own: Drained;
@@ -39,16 +35,17 @@ export class Drain {
   constructor(engine: GatewayEngine, own: Drained) {
     this.#engine = engine;
     this.#own = own;
-    engine.peers.answer(KIND, async (_, body) => {
+    engine.peers.answer(KIND, async (from, body) => {
       const { drainMs } = JSON.parse(Buffer.from(body).toString()) as { drainMs?: number };
-      own.begin(drainMs);
+      try {
+        own.begin(drainMs);
+      } catch (error) {
+        own.asked(from, error instanceof DrainError ? error.code : "internal");
+        throw error;
+      }
+      own.asked(from, "ok");
       return Buffer.from("{}");
     });
-  }
-
-  gateways(): GatewayListed[] {
-    const { partitions, self } = this.#engine;
-    return partitions.gateways().map((one) => ({ ...one, isThis: one.gateway === self }));
   }
 
   /** Resolves with the gateway's whole name when it has begun. */
@@ -61,7 +58,7 @@ export class Drain {
   }
 
   #find(name: string): string {
-    const all = this.gateways().map(({ gateway }) => gateway);
+    const all = this.#engine.partitions.gateways().map(({ gateway }) => gateway);
     const found = all.filter((gateway) => gateway.startsWith(name));
     const [one] = found;
     if (one !== undefined && found.length === 1) return one;

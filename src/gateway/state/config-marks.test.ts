@@ -23,6 +23,12 @@ it("a gateway whose config is another is told of by the others for as long as it
     'Gateway b (Toolway 1.1.0) goes by another config: servers "files", "mail", roles. Give all of them the same.',
   ]);
   expect(b.differences()[0]).toContain("Gateway a (Toolway 1.0.0)");
+  // What of a config a person compares, the same at both.
+  const [ofA, ofB] = [a.seen("a"), a.seen("b")];
+  expect([ofA, ofB]).toEqual([b.seen("a"), b.seen("b")]);
+  expect(ofB).toEqual({ version: "1.1.0", config: expect.stringMatching(/^[\w-]{8}$/) });
+  expect(ofA?.config).not.toBe(ofB?.config);
+  expect(a.seen("c")).toBeUndefined();
   // Its secrets are in no mark.
   expect(JSON.stringify([...map.entries()])).not.toContain('"x"');
   nowMs += 2 * BEAT_MS;

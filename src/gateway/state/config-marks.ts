@@ -13,6 +13,8 @@ const REMOVED_MS = 10 * LOST_MS;
 /** So many differences are shown, and so many things named in each. */
 const MAX_SHOWN = 16;
 const MAX_NAMED = 5;
+/** As much of a hash as a person compares. */
+const SHORT_HASH = 8;
 
 /** What of a config is compared. */
 export interface ComparedConfig {
@@ -45,6 +47,8 @@ export class ConfigMarks {
   readonly #options: ConfigMarksOptions;
   /** When another gateway was last heard of, by our own clock: no more than there are marks. */
   readonly #heard = new Map<string, number>();
+  /** What people compare of a config, by gateway. */
+  readonly #short = new Map<string, { readonly key: string; readonly hash: string }>();
   readonly #unwatch: () => void;
   #own: ConfigMark | undefined;
 
@@ -98,6 +102,25 @@ export class ConfigMarks {
       );
     }
     return found;
+  }
+
+  /** What a gateway that lives goes by; undefined of one that has not said so. */
+  seen(gateway: string): { readonly version: string; readonly config: string } | undefined {
+    const { map, self } = this.#options;
+    const mark = gateway === self ? this.#own : map.get(gateway);
+    return mark === undefined ? undefined : { version: mark.toolway, config: this.#shortHash(gateway, mark) };
+  }
+
+  /** A status is asked for twice a second by open pages, and 500 servers have a hash each: made once for each config. */
+  #shortHash(gateway: string, { servers, roles, menus }: ConfigMark): string {
+    const key = `${roles} ${menus} ${Object.values(servers).join(" ")}`;
+    const kept = this.#short.get(gateway);
+    if (kept?.key === key) return kept.hash;
+    const hash = hashOf({ servers, roles, menus }).slice(0, SHORT_HASH);
+    // No more are kept than there are gateways: those that are gone are forgotten with the first new one.
+    for (const known of this.#short.keys()) if (!this.#heard.has(known)) this.#short.delete(known);
+    this.#short.set(gateway, { key, hash });
+    return hash;
   }
 
   async close(): Promise<void> {

@@ -7,7 +7,7 @@ import type { ConfigMarks } from "./config-marks.js";
 
 export function engineSeen(
   engine: GatewayEngine | undefined,
-  marks: Pick<ConfigMarks, "differences"> | undefined,
+  marks: Pick<ConfigMarks, "differences" | "seen"> | undefined,
   clock: Clock,
 ): EngineSeen | undefined {
   if (engine === undefined) return undefined;
@@ -25,6 +25,17 @@ export function engineSeen(
     isStale: engine.staleForMs() !== undefined,
     held: engine.shared.stats().held ?? 0,
     differences: marks?.differences() ?? [],
+    gateways: engine.partitions
+      .gateways()
+      .map(({ gateway, isLeaving, partitions }) => ({
+        gateway,
+        isThis: gateway === engine.self,
+        isLeaving,
+        partitions,
+        version: marks?.seen(gateway)?.version,
+        config: marks?.seen(gateway)?.config,
+      }))
+      .sort((a, b) => Number(b.isThis) - Number(a.isThis) || (a.gateway < b.gateway ? -1 : 1)),
   };
 }
 

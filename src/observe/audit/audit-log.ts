@@ -131,8 +131,13 @@ export class AuditLog implements CallSink {
     this.#lose(dropped);
   }
 
-  /** An act of an operator. `target` are names and ids, never secrets. */
-  operator(by: "socket" | "page", act: string, target: Readonly<Record<string, string>>, outcome: string): void {
+  /** An act of an operator, by way of another gateway on the engine too. `target` are names and ids, never secrets. */
+  operator(
+    by: "socket" | "page" | "gateway",
+    act: string,
+    target: Readonly<Record<string, string>>,
+    outcome: string,
+  ): void {
     const time = this.#time(this.#options.wall());
     this.add(JSON.stringify({ time, kind: "operator", by, act, target: shortened(target), outcome }));
   }

@@ -72,7 +72,8 @@ class OwnedPartitions implements Partitions {
   readonly #listeners = new Set<(partition: number) => void>();
   /** As it was last told. */
   readonly #owners: (string | undefined)[] = [];
-  readonly #unwatch: (() => void)[];
+  /** Who is there, as it was last asked: calls ask. Undefined when something was seen or done since. */
+  #seen: readonly GatewaySeen[] | undefined;
   #keeper: PartitionKeeper | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isDue = false;
@@ -88,16 +89,14 @@ class OwnedPartitions implements Partitions {
     this.#records = options.shared.shared<PartitionRecord>(mapOf("partitions", options.group));
     for (const [name] of this.#gateways.entries()) this.#sawGateway(name);
     for (let partition = 0; partition < count; partition++) this.#sawPartition(partition);
-    this.#unwatch = [
-      this.#gateways.watch((name) => {
-        this.#sawGateway(name);
-        this.#soon();
-      }),
-      this.#records.watch((key) => {
-        this.#sawPartition(Number(key));
-        this.#soon();
-      }),
-    ];
+    this.#gateways.watch((name) => {
+      this.#sawGateway(name);
+      this.#soon();
+    });
+    this.#records.watch((key) => {
+      this.#sawPartition(Number(key));
+      this.#soon();
+    });
   }
 
   /** FNV-1a: small, and the same everywhere. */
@@ -116,9 +115,10 @@ class OwnedPartitions implements Partitions {
   }
 
   gateways(): readonly GatewaySeen[] {
-    return this.#heart.living().map(({ name, isLeaving, held }) => {
+    this.#seen ??= this.#heart.living().map(({ name, isLeaving, held }) => {
       return { gateway: gatewayOf(name), isLeaving, partitions: held };
     });
+    return this.#seen;
   }
 
   run(keeper: PartitionKeeper): void {
@@ -145,9 +145,9 @@ class OwnedPartitions implements Partitions {
     this.#turn();
     // Without the engine nothing can be handed over: others take it when they have heard nothing for a lease.
     await resultWithin(gone, RELEASE_MS);
+    // Who has what is seen until the store is closed: this gateway goes on answering, and asks the others.
     this.#isOver = true;
     clearTimeout(this.#timer);
-    for (const end of this.#unwatch) end();
     await Promise.all([...this.#stores.keys()].map((partition) => this.#closeStore(partition)));
   }
 
@@ -156,6 +156,7 @@ class OwnedPartitions implements Partitions {
   }
 
   #sawGateway(name: string): void {
+    this.#seen = undefined;
     const seen = this.#gateways.read(name);
     this.#heart.sawGateway(name, seen?.value, seen?.revision, this.#options.clock.now());
     // One that has ended owns nothing any more.
@@ -166,6 +167,7 @@ class OwnedPartitions implements Partitions {
   }
 
   #sawPartition(partition: number): void {
+    this.#seen = undefined;
     const seen = this.#records.read(String(partition));
     this.#heart.sawPartition(partition, seen?.value, seen?.revision);
     this.#changed(partition);
@@ -187,6 +189,7 @@ class OwnedPartitions implements Partitions {
     this.#isDue = false;
     if (this.#isOver) return;
     for (const step of this.#heart.next(this.#moment())) this.#do(step);
+    this.#seen = undefined;
     if (this.#heart.isGone) this.#gone?.();
     clearTimeout(this.#timer);
     const waitMs = this.#heart.wakeMs - this.#options.clock.now();
