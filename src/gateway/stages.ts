@@ -52,6 +52,7 @@ import { Sharing } from "./sharing/sharing.js";
 import { BEAT_MS, type ConfigMark, ConfigMarks } from "./state/config-marks.js";
 import { endingTokens } from "./state/ending-tokens.js";
 import { followOthers } from "./state/others.js";
+import { serverIdentity } from "./state/server-identity.js";
 import { type GatewayState, redactedText, redactionOf, safeLine } from "./state/state.js";
 import { StoredEras } from "./state/stored-eras.js";
 import { StoredLists } from "./state/stored-lists.js";
@@ -128,6 +129,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   const lists = new StoredLists({ map: state.known, snapshot: (server) => catalog.snapshot(server), log });
   const pins = new StoredPins({
     map: state.pins,
+    identityOf: state.engine === undefined ? undefined : serverIdentity,
     wall: systemClock.wall,
     onChange: (server) => {
       pipeline.pinsChanged(server);

@@ -23,6 +23,7 @@ import type { Result, Step } from "./lanes/step.js";
 import { readRecord, type StrangeRecord, strangeRecord } from "./lanes/write.js";
 import { logWrite } from "./log-line.js";
 import type { OutboxParts } from "./parts.js";
+import { isMeant, otherTarget, verdictOn } from "./target.js";
 
 /** What is known of a write while somebody waits for it, or it is on its way. */
 interface Flight {
@@ -133,8 +134,11 @@ export class Outbox implements OutboxIntake {
     if (!this.#isStopped) this.run(this.lanes.poke(server, this.#clock.now(), this.#clock.wall()));
   }
 
-  /** False where the call is none of ours and goes its way. `minted` is its key where it has none. Throws a Fault where it is refused. */
-  take(call: AgentCall, server: string, tool: OwnToolName, minted?: string): boolean {
+  /**
+   * False where the call is none of ours and goes its way. `minted` is its key where it has none. `isOther`: the name means another
+   * server where it came to, so that it joins a write of its key, and is not taken anew. Throws a Fault where it is refused.
+   */
+  take(call: AgentCall, server: string, tool: OwnToolName, minted?: string, isOther = false): boolean {
     const said = this.#parts.terms(server, tool);
     if (said === undefined || call.caller.beforeSend !== undefined || isAnswer(call.message)) return false;
     const { principal, era, version } = call.caller;
@@ -142,6 +146,7 @@ export class Outbox implements OutboxIntake {
     // Before it is read: what comes of a longer one would hold up everybody else.
     refuseLonger(call.message.text.length);
     const { message, isMinted, ...keyed } = keyedCall(call.message, to, said.key, minted);
+    if (isOther && !this.lanes.hasKey(keyed.keyHash)) return false;
     // A key that never left finds nothing at the server, whatever was done there: nothing follows from asking for it.
     const isKeyKept = isMinted && (said.key === undefined || said.key.in === "message");
     const terms = isKeyKept && said.confirm !== undefined ? { ...said, confirm: undefined } : said;
@@ -160,6 +165,7 @@ export class Outbox implements OutboxIntake {
         terms,
         era,
         version,
+        target: this.#parts.targetOf?.(server),
         takenMs: this.#clock.wall(),
         bytes,
       },
@@ -361,7 +367,7 @@ export class Outbox implements OutboxIntake {
       this.#came(flight, { kind: "withdrawn", why: "taken back by its agent" });
       return;
     }
-    const verdict = this.#parts.judge(write.facts);
+    const verdict = verdictOn(write.facts, this.#parts);
     if (verdict !== undefined) {
       if (verdict.kind === "denied") flight.reply = faultReply(new Fault("denied", verdict.why));
       this.#came(flight, verdict);
@@ -476,7 +482,8 @@ export class Outbox implements OutboxIntake {
       this.#tellIdle();
     });
     flight.delivery = delivery;
-    this.#hand(delivery, facts.server, confirm.tool);
+    if (isMeant(facts, this.#parts.targetOf)) this.#hand(delivery, facts.server, confirm.tool);
+    else delivery.reply(faultReply(new Fault("unavailable", otherTarget(facts.server))));
   }
 
   // ---- the disk

@@ -99,11 +99,19 @@ export const doctor = defineCommand({
       }
       const off = config.disabled.map((name) => `${name} is switched off in ${where(config, io)}.`);
       if (off.length > 0) print(io, `\n${style.dim(off.join("\n"))}`);
+      for (const text of await differencesOf(config, source)) print(io, `\n${style.red(text)}`);
       print(io, `\n${total(findings, performance.now() - started)}`);
     }
     return findings.every(({ probe }) => probe.ok || probe.untried === true) ? Exit.ok : Exit.failure;
   },
 });
+
+/** Gateways on the engine that go by another config than the one that runs here. */
+async function differencesOf({ engine }: Config, { stateDir }: GatewaySource): Promise<readonly string[]> {
+  if (engine === undefined) return [];
+  const { configDifferences } = await import("../gateway/engine.js");
+  return configDifferences(stateDir);
+}
 
 async function examineEngineOf({ engine, path }: Config, isJson: boolean, io: Io): Promise<0 | 1> {
   if (engine === undefined) {

@@ -17,6 +17,7 @@ import type { Pipeline } from "../../pipeline/pipeline.js";
 import { hashText } from "../../protocol/canonical.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import { systemClock } from "../../runtime/clock.js";
+import { serverIdentity } from "../state/server-identity.js";
 import type { GatewayState } from "../state/state.js";
 
 interface OutboxConfig {
@@ -61,6 +62,8 @@ export interface OpenOutbox {
 export class GatewayOutbox implements OutboxIntake {
   readonly #parts: GatewayOutboxParts;
   #terms: ReadonlyMap<string, ReadonlyMap<OwnToolName, OutboxTerms>> = new Map();
+  /** Which servers the names of the config mean: writes go to no other. */
+  #targets: ReadonlyMap<string, string> = new Map();
   /** By server. */
   #credentials: ReadonlyMap<string, string> = new Map();
   #limits: OutboxLimits = { maxWrites: 0, maxBytes: 0 };
@@ -83,6 +86,9 @@ export class GatewayOutbox implements OutboxIntake {
     const { state, log, pipeline, isBroker } = this.#parts;
     this.#limits = limits;
     this.#terms = new Map(servers.flatMap(({ name, outbox }) => (outbox === undefined ? [] : [[name, outbox]])));
+    this.#targets = new Map(
+      servers.flatMap(({ name, target }) => (target === undefined ? [] : [[name, serverIdentity(target)]])),
+    );
     this.#credentials = new Map(servers.flatMap(({ name, target }) => sharedCredential(name, target)));
     if (state.store === undefined && state.engine === undefined) {
       if (this.#terms.size > 0) log.warn("without a state directory no call is kept: the outbox is off");
@@ -215,6 +221,8 @@ export class GatewayOutbox implements OutboxIntake {
       terms: (server, tool) => this.#terms.get(server)?.get(tool),
       send: (call, server, tool) => pipeline.sender.deliver(call, server, tool),
       judge: (facts) => this.#judge(facts),
+      // Of a gateway that is alone the config says it, whatever it said before.
+      targetOf: state.engine === undefined ? undefined : (server) => this.#targets.get(server),
       journalOf: (server) => this.#journalOf(server),
       credentialOf: (server) => this.#credentials.get(server),
       pace: (server, chargedMs, nowMs) => pipeline.sender.budgets?.pace(server, chargedMs, nowMs) ?? 0,

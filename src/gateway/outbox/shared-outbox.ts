@@ -38,6 +38,7 @@ export function openSharedOutbox(
       const one = new Outbox({ ...parts, ...own, send, limits: limits() });
       return { outbox: one, operations: new OutboxOperations(one, systemClock) };
     },
+    targetOf: (server) => parts.targetOf?.(server),
     deliver: parts.send,
     giveBack,
   });

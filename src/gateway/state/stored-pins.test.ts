@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { ownToolName } from "../../contracts/names.js";
+import type { Target } from "../../contracts/server-spec.js";
 import { Redactor } from "../../runtime/redact/redactor.js";
 import { openStore } from "../../store/local/store.js";
 import { MemoryMap } from "../../store/memory-map.js";
@@ -20,12 +21,16 @@ const tool = (name: string, more: object = {}) => {
 
 const redactor = new Redactor(["hunter2hunter2"]);
 
-function open(map = new MemoryMap<PinRecord>("pins") as Pick<MemoryMap<PinRecord>, keyof MemoryMap<PinRecord>>) {
+function open(
+  map = new MemoryMap<PinRecord>("pins") as Pick<MemoryMap<PinRecord>, keyof MemoryMap<PinRecord>>,
+  identityOf?: (target: Target) => string,
+) {
   const changes: string[] = [];
   const lines: string[] = [];
   let now = 1000;
   const book = new StoredPins({
     map,
+    identityOf,
     wall: () => now++,
     onChange: (server) => changes.push(server),
     log: (level, text) => lines.push(`${level}: ${text}`),
@@ -356,6 +361,40 @@ describe("StoredPins", () => {
     expect([...map.entries()].map(([, record]) => record.server)).toEqual(["s"]);
     await expect(book.forget("old")).rejects.toMatchObject({ code: "not-found" });
     expect(book.list()).toHaveLength(1);
+  });
+
+  it("forgets on an engine for good: of a server that left before this start, and what was pinned before the engine [status-true]", async () => {
+    const map = new MemoryMap<PinRecord>("pins");
+    const urlOf = (target: Target) => (target.kind === "http" ? target.url : "");
+    const entry = (name: string, url: string) => {
+      return { name, trust: "pinned" as const, target: { kind: "http" as const, url, headers: {} } };
+    };
+    open(map).book.check("s", [tool("old"), tool("here")]);
+    const first = open(map, urlOf).book;
+    first.configure([entry("s", "one"), entry("left", "one")]);
+    first.check("s", [tool("old", { v: 2 }), tool("here")]);
+    first.check("left", [tool("a"), tool("b")]);
+    const second = open(map, urlOf).book;
+    second.configure([entry("s", "one")]);
+    second.check("s", [tool("here")]);
+    expect(await second.forget("s")).toEqual(["old"]);
+    expect(await second.forget("left", ownToolName("a"))).toEqual(["a"]);
+    const third = open(map, urlOf).book;
+    third.configure([entry("s", "one")]);
+    expect(third.list().map(({ server, tool: name }) => `${server}/${name}`)).toEqual(["left/b", "s/here"]);
+    // What it means at another gateway is that one's.
+    const other = open(map, urlOf).book;
+    other.configure([entry("s", "two")]);
+    other.check("s", [tool("here", { v: 3 })]);
+    third.check("s", []);
+    await third.forget("s");
+    expect([...map.entries()].map(([, { server, target }]) => [server, target])).toEqual(
+      expect.arrayContaining([
+        ["s", "two"],
+        ["left", "one"],
+      ]),
+    );
+    expect([...map.entries()]).toHaveLength(2);
   });
 
   it("names the servers that are trusted, for as long as they are in the config [status-true]", () => {

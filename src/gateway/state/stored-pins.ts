@@ -5,13 +5,16 @@
 // tool for the last milliseconds only; its next start pins what it finds in the lists that were kept, then what comes.
 // A change never needs the disk: the accepted hash lies there already. An acceptance is on disk before it is in force.
 
-import { createHash } from "node:crypto";
 import type { OwnToolName } from "../../contracts/names.js";
-import type { AcceptedPin, PinDiff, PinLine, PinSide, RejectedPin } from "../../contracts/pins.js";
+import type { AcceptedPin, PinDiff, PinLine, RejectedPin } from "../../contracts/pins.js";
+import type { Target } from "../../contracts/server-spec.js";
 import type { SharedMap } from "../../contracts/store.js";
 import { accept, type ListedTool, type Pin, reject, ServerPins, type Sighting } from "../../policy/pins.js";
 import { Fault } from "../../protocol/errors.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
+import { iso, type KeptDefinition, keptOf, keyOf, type PinRecord, side, sizeOf, toPin } from "./pin-record.js";
+
+export type { PinRecord };
 
 /** Definitions have about 1 kB. A larger one is pinned all the same, but `diff` can only show that it changed. */
 const MAX_DEFINITION_CHARS = 64 * 1024;
@@ -33,27 +36,10 @@ const MAX_TRIES = 4;
 /** A hash that somebody typed: as much of it as cannot be hit by chance. */
 const MIN_HASH_CHARS = 8;
 
-interface Kept {
-  readonly hash: string;
-  /** Milliseconds since 1970. */
-  readonly at: number;
-  /** RFC 8785's text; absent where it was too large. */
-  readonly definition?: string;
-}
-
-export interface PinRecord {
-  readonly server: string;
-  readonly tool: OwnToolName;
-  readonly firstSeen: number;
-  readonly accepted: Kept;
-  readonly changed?: Kept & {
-    /** When it was rejected, as it is there. */
-    readonly rejected?: number;
-  };
-}
-
 export interface StoredPinsDeps {
   readonly map: SharedMap<PinRecord>;
+  /** Which server an entry means, where other gateways have pins in the map too; absent where this one is alone. */
+  readonly identityOf?: ((target: Target) => string) | undefined;
   readonly wall: () => number;
   /** What agents see of a server's tools has changed, other than by a list that was just checked. */
   readonly onChange: (server: string) => void;
@@ -77,6 +63,8 @@ export class StoredPins {
   readonly #deps: StoredPinsDeps;
   readonly #servers = new Map<string, ServerPins>();
   readonly #trusted = new Set<string>();
+  /** Which servers the names of the config mean; empty where this gateway is alone. */
+  readonly #targets = new Map<string, string>();
   /** The servers of the config, whatever their state. Undefined until one is known: then none has left it. */
   #configured: ReadonlySet<string> | undefined;
   /** Records that are written but not committed, or that the disk refused: they count until they are there. */
@@ -102,10 +90,37 @@ export class StoredPins {
     }
   }
 
+  /**
+   * The name means this server from now on. What was accepted under the name for another is where it begins, so that no entry
+   * widens what agents see; what is seen and accepted from now on is its own. True where it was another before.
+   */
+  #means(server: string, target: Target | undefined): boolean {
+    const next = target === undefined ? undefined : this.#deps.identityOf?.(target);
+    const before = this.#targets.get(server);
+    if (next === undefined || next === before) return false;
+    this.#targets.set(server, next);
+    const pins = new ServerPins(server);
+    const all = [...this.#deps.map.entries()].filter(([, record]) => record.server === server);
+    const isOwn = ([, record]: [string, PinRecord]) => record.target === next;
+    for (const [, record] of [...all.filter((one) => !isOwn(one)), ...all.filter(isOwn)]) {
+      pins.put(record.tool, toPin(record));
+    }
+    this.#servers.set(server, pins);
+    return before !== undefined;
+  }
+
+  /** Where the pin of a tool is kept. */
+  #keyOf(server: string, tool: OwnToolName): string {
+    return keyOf(server, tool, this.#targets.get(server));
+  }
+
   /** What is kept of a pin by now, whoever wrote it. What we know already changes nothing. */
   told(key: string, record: PinRecord | undefined): void {
     const { server, tool } = record ?? this.#findKey(key) ?? {};
     if (server === undefined || tool === undefined) return;
+    const target = this.#targets.get(server);
+    // It is of a gateway where the name means another server.
+    if (record !== undefined && target !== undefined && record.target !== target) return;
     const pins = this.#pinsOf(server);
     this.#count(server, key, record);
     const unsaved = this.#unsaved.get(key);
@@ -121,7 +136,7 @@ export class StoredPins {
   /** Only of a pin that another gateway forgot: seldom enough for a search. */
   #findKey(key: string): { readonly server: string; readonly tool: OwnToolName } | undefined {
     for (const [server, { pins }] of this.#servers) {
-      for (const tool of pins.keys()) if (keyOf(server, tool) === key) return { server, tool };
+      for (const tool of pins.keys()) if (this.#keyOf(server, tool) === key) return { server, tool };
     }
     return undefined;
   }
@@ -131,13 +146,18 @@ export class StoredPins {
    * to be checked again.
    */
   configure(
-    servers: readonly { readonly name: string; readonly trust: "pinned" | "always" }[],
+    servers: readonly {
+      readonly name: string;
+      readonly trust: "pinned" | "always";
+      readonly target?: Target;
+    }[],
     others: readonly string[] = [],
   ): string[] {
     const recheck: string[] = [];
     this.#configured = new Set([...servers.map(({ name }) => name), ...others]);
     for (const name of this.#trusted) if (!this.#configured.has(name)) this.#trusted.delete(name);
-    for (const { name, trust } of servers) {
+    for (const { name, trust, target } of servers) {
+      if (this.#means(name, target) && trust !== "always") recheck.push(name);
       const wasTrusted = this.#trusted.has(name);
       if (wasTrusted === (trust === "always")) continue;
       if (wasTrusted) {
@@ -253,7 +273,7 @@ export class StoredPins {
   }
 
   async #accept(server: string, pins: ServerPins, { tool, hash }: AcceptedPin): Promise<void> {
-    const key = keyOf(server, tool);
+    const key = this.#keyOf(server, tool);
     const before = this.#read(server, tool);
     const definition = before?.changed?.hash === hash ? before.changed.definition : undefined;
     for (;;) {
@@ -273,6 +293,7 @@ export class StoredPins {
       await this.#swap(key, {
         server,
         tool,
+        ...this.#targetOf(server),
         firstSeen: next.firstSeenMs,
         accepted: { hash, at: next.acceptedMs, ...(definition === undefined ? {} : { definition }) },
         ...(changed === undefined ? {} : { changed }),
@@ -309,7 +330,7 @@ export class StoredPins {
   }
 
   async #reject(server: string, pins: ServerPins, { tool, hash }: RejectedPin): Promise<void> {
-    const key = keyOf(server, tool);
+    const key = this.#keyOf(server, tool);
     for (;;) {
       const stored = this.#read(server, tool);
       if (stored?.changed?.hash !== hash) return;
@@ -345,7 +366,7 @@ export class StoredPins {
       const next = `\`toolway pins accept\` takes what it lists now; pins of tools that are gone can be forgotten.`;
       throw new Fault("denied", `Server "${server}" is in the config, and its pins are in use: ${next}`);
     }
-    for (const name of forgotten) await this.#delete(server, pins, name);
+    await this.#delete(server, pins, forgotten);
     if (pins.pins.size === 0 && this.#hasLeft(server)) this.#servers.delete(server);
     this.#deps.onChange(server);
     this.#announce(server);
@@ -353,15 +374,29 @@ export class StoredPins {
   }
 
   async #deleteGone(server: string, pins: ServerPins): Promise<void> {
-    for (const tool of [...pins.pins.keys()]) if (pins.isGone(tool)) await this.#delete(server, pins, tool);
+    const gone = [...pins.pins.keys()].filter((tool) => pins.isGone(tool));
+    if (gone.length > 0) await this.#delete(server, pins, gone);
   }
 
-  async #delete(server: string, pins: ServerPins, tool: OwnToolName): Promise<void> {
-    const key = keyOf(server, tool);
-    await this.#deps.map.delete(key);
-    this.#unsaved.delete(key);
-    this.#count(server, key, undefined);
-    pins.delete(tool);
+  /** All that `#means` would begin with at the next start, but what is of gateways where the name means another server. */
+  async #delete(server: string, pins: ServerPins, tools: readonly OwnToolName[]): Promise<void> {
+    const own = this.#targets.get(server);
+    const keys = new Map(tools.map((tool) => [tool, [this.#keyOf(server, tool)]]));
+    for (const [key, record] of this.#deps.map.entries()) {
+      const { target } = record;
+      // Of a server that had left the config before this start nobody knows which it was: all under its name are meant.
+      if (record.server !== server || (target !== undefined && own !== undefined && target !== own)) continue;
+      const found = keys.get(record.tool);
+      if (found?.includes(key) === false) found.push(key);
+    }
+    for (const [tool, all] of keys) {
+      for (const key of all) {
+        await this.#deps.map.delete(key);
+        this.#unsaved.delete(key);
+        this.#count(server, key, undefined);
+      }
+      pins.delete(tool);
+    }
   }
 
   #pinsOf(server: string): ServerPins {
@@ -430,8 +465,13 @@ export class StoredPins {
     });
   }
 
+  #targetOf(server: string): { target?: string } {
+    const target = this.#targets.get(server);
+    return target === undefined ? {} : { target };
+  }
+
   #read(server: string, tool: OwnToolName): PinRecord | undefined {
-    const key = keyOf(server, tool);
+    const key = this.#keyOf(server, tool);
     return this.#unsaved.get(key) ?? this.#deps.map.get(key);
   }
 
@@ -440,12 +480,13 @@ export class StoredPins {
     const at = pin.changed === undefined ? pin.acceptedMs : pin.changed.seenMs;
     const room = MAX_KEPT_CHARS - (this.#kept.get(server) ?? 0);
     const fits = definition.length <= Math.min(MAX_DEFINITION_CHARS, room);
-    const seen: Kept = { hash: pin.changed?.hash ?? pin.hash, at, ...(fits ? { definition } : {}) };
+    const seen: KeptDefinition = { hash: pin.changed?.hash ?? pin.hash, at, ...(fits ? { definition } : {}) };
     const accepted = pin.changed === undefined ? (before?.accepted ?? seen) : before?.accepted;
-    const key = keyOf(server, tool);
+    const key = this.#keyOf(server, tool);
     const record: PinRecord = {
       server,
       tool,
+      ...this.#targetOf(server),
       firstSeen: pin.firstSeenMs,
       accepted: accepted ?? { hash: pin.hash, at: pin.acceptedMs },
       ...(pin.changed === undefined ? {} : { changed: seen }),
@@ -538,43 +579,4 @@ function refuseOther({ tool, hash }: RejectedPin, wanted: string | undefined): v
     "invalid",
     `Tool "${tool}" is not what was looked at: its hash is ${hash} now. Look at its diff again, and name that hash.`,
   );
-}
-
-function keptOf({ hash, seenMs }: { hash: string; seenMs: number }, known: Kept | undefined): Kept {
-  return known?.hash === hash ? known : { hash, at: seenMs };
-}
-
-function toPin({ firstSeen, accepted, changed }: PinRecord): Pin {
-  return {
-    hash: accepted.hash,
-    firstSeenMs: firstSeen,
-    acceptedMs: accepted.at,
-    changed:
-      changed === undefined
-        ? undefined
-        : {
-            hash: changed.hash,
-            seenMs: changed.at,
-            ...(changed.rejected === undefined ? {} : { rejectedMs: changed.rejected }),
-          },
-  };
-}
-
-/** Names are the servers' and of any length; a key of the store is not. */
-function keyOf(server: string, tool: OwnToolName): string {
-  return createHash("sha256")
-    .update(JSON.stringify([server, tool]))
-    .digest("base64url");
-}
-
-function sizeOf(record: PinRecord | undefined): number {
-  return (record?.accepted.definition?.length ?? 0) + (record?.changed?.definition?.length ?? 0);
-}
-
-function side({ hash, at, definition }: Kept): PinSide {
-  return { hash, at: iso(at), ...(definition === undefined ? {} : { definition }) };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
 }

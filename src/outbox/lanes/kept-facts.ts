@@ -9,7 +9,10 @@ import type { WriteFacts } from "./write.js";
 /** What is common is looked for among so many: lanes by an argument may be endless. Beyond it, some is twice in memory. */
 const MAX_COMMON = 4_096;
 
-type Common = Pick<WriteFacts, "server" | "tool" | "principal" | "byToken" | "lane" | "terms" | "era" | "version">;
+type Common = Pick<
+  WriteFacts,
+  "server" | "tool" | "principal" | "byToken" | "lane" | "terms" | "era" | "version" | "target"
+>;
 
 /** Ids and hashes are random bytes written as base64url: in memory they are the bytes, one character each, in one text. */
 const PLACES = { id: [0, 16], key: [16, 32], keyHash: [32, 64], argumentsHash: [64, 96] } as const;
@@ -108,6 +111,10 @@ class KeptFacts implements WriteFacts {
   get version(): string {
     return this.#common.version;
   }
+
+  get target(): string | undefined {
+    return this.#common.target;
+  }
 }
 
 const WORDS = Object.keys(PLACES) as readonly Word[];
@@ -124,11 +131,11 @@ export class CommonFacts {
 
   /** The same facts, with what others have too in common with them. */
   keep(facts: WriteFacts): WriteFacts {
-    const { server, tool, principal, byToken, lane, terms, era, version } = facts;
-    const text = JSON.stringify([server, tool, principal, byToken, lane, terms, era, version]);
+    const { server, tool, principal, byToken, lane, terms, era, version, target } = facts;
+    const text = JSON.stringify([server, tool, principal, byToken, lane, terms, era, version, target]);
     let common = this.#known.get(text);
     if (common === undefined) {
-      common = { server, tool, principal, byToken, lane, terms, era, version };
+      common = { server, tool, principal, byToken, lane, terms, era, version, target };
       if (this.#known.size >= MAX_COMMON) this.#known.clear();
       this.#known.set(text, common);
     }
@@ -139,7 +146,7 @@ export class CommonFacts {
 /** As they are written down: all of them, and nothing else. */
 export function writtenFacts(facts: WriteFacts): WriteFacts {
   const { id, server, tool, principal, byToken, lane, key, keyHash, sentKey, argumentsHash } = facts;
-  const { terms, era, version, takenMs, bytes } = facts;
+  const { terms, era, version, target, takenMs, bytes } = facts;
   const named = { id, server, tool, principal, byToken, lane, key, keyHash, sentKey, argumentsHash };
-  return { ...named, terms, era, version, takenMs, bytes };
+  return { ...named, terms, era, version, target, takenMs, bytes };
 }

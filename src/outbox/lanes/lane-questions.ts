@@ -32,6 +32,10 @@ export class LaneQuestions {
     return this.known.get(id);
   }
 
+  hasKey(keyHash: string): boolean {
+    return this.known.ofKey(keyHash) !== undefined;
+  }
+
   get all(): Iterable<KeptWrite> {
     return this.known.all;
   }

@@ -32,6 +32,8 @@ export interface WriteFacts {
   readonly terms: OutboxTerms;
   readonly era: Era;
   readonly version: string;
+  /** Of several gateways: which server its name meant where it was taken, as a hash. It goes to no other. */
+  readonly target?: string | undefined;
   readonly takenMs: number;
   /** Of its text. */
   readonly bytes: number;

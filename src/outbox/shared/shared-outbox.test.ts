@@ -1,12 +1,14 @@
 import { describe, expect, it } from "vitest";
+import { DONE as DONE_THERE, eachWorld, TOOL, type World } from "../../../test/fixtures/outbox/world.js";
 import type { Partitions } from "../../contracts/engine/partitions.js";
 import { PeerError, type Peers } from "../../contracts/engine/peers.js";
 import { ownToolName } from "../../contracts/names.js";
 import type { AgentCall } from "../../contracts/service.js";
+import type { Store } from "../../contracts/store.js";
 import { parseMessage, type RequestMessage } from "../../protocol/message.js";
 import { type Reply, renderReply } from "../../protocol/reply.js";
-import { encodeReply, frame, unframe } from "./passed-call.js";
-import { SharedOutbox } from "./shared-outbox.js";
+import { decodeReply, encodeReply, factsOf, frame, unframe } from "./passed-call.js";
+import { PASS_TAKE, SharedOutbox } from "./shared-outbox.js";
 
 interface Asked {
   readonly peer: string;
@@ -132,6 +134,18 @@ describe("a call that is passed to the gateway that keeps its server's writes", 
     expect(known.done).toEqual(["given back"]);
   });
 
+  it("is not sent beside what an owner that did not answer may have kept: that is unknown [engine-outbox] [no-double-effect] [unknown-is-said]", async () => {
+    const { asked, replied, take, change, done } = world(async (_, nth) => {
+      if (nth > 1) return frame({ kind: "not-kept" });
+      queueMicrotask(() => change("c"));
+      throw new PeerError("late", "It said nothing.");
+    });
+    take();
+    expect(await replied).toContain("Ask for your receipts");
+    expect(asked.map(({ peer }) => peer)).toEqual(["b", "c"]);
+    expect(done).toEqual([]);
+  });
+
   it("is taken back at the gateway that it was passed to [engine-outbox]", async () => {
     let end = (_: Uint8Array) => {};
     const { asked, replied, take } = world(async ({ kind }) => {
@@ -148,5 +162,47 @@ describe("a call that is passed to the gateway that keeps its server's writes", 
     call.onCancel?.("enough");
     expect(await replied).toContain("taken back");
     expect(asked[1]).toMatchObject({ peer: "b", kind: "outbox.cancel", pass: asked[0]?.pass });
+  });
+});
+
+describe("a call that is passed here, where its server's name means another", () => {
+  let kept: World;
+  let store: Store;
+  eachWorld((one, on) => {
+    kept = one;
+    store = on;
+  });
+
+  it("joins the write that an owner before kept under its key, and is kept under no other [engine-entries] [no-double-effect]", async () => {
+    let onTake = async (body: Uint8Array) => body;
+    const answer: Peers["answer"] = (kind, act) => {
+      if (kind === PASS_TAKE) onTake = async (body) => act("a", body);
+      return () => {};
+    };
+    const outbox = new SharedOutbox({
+      self: "c",
+      partitions: { of: () => 1, mayAct: () => true, gateways: () => [] } as unknown as Partitions,
+      peers: { answer } as unknown as Peers,
+      clock: { now: () => 0, wall: () => 0 },
+      make: () => ({ outbox: kept.outbox, operations: kept.desk }),
+      targetOf: () => "ours",
+      deliver: () => {},
+      giveBack: () => {},
+    });
+    await outbox.taken(1, store);
+    const { call: passed } = kept.make({ title: "a" });
+    const take = async (minted: string) => {
+      const head = { server: "tracker", tool: TOOL, minted, target: "theirs", call: factsOf(passed) };
+      return decodeReply(await onTake(frame(head)));
+    };
+    // As the owner before us took it.
+    kept.outbox.take(passed, "tracker", TOOL, "minted");
+    await kept.rest();
+    await kept.answer(DONE_THERE);
+    expect(await take("minted")).toMatchObject({ kind: "replied" });
+    expect(kept.givenBack).toBe(1);
+    expect(await take("another")).toEqual({ kind: "not-kept" });
+    expect(kept.records).toHaveLength(1);
+    expect(kept.sent).toHaveLength(1);
   });
 });

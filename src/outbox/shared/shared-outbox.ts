@@ -28,6 +28,9 @@ const DRAIN_MS = 3_000;
 const MAX_TELLING = 256;
 const TELL_MS = 2_000;
 
+const MAY_BE_KEPT =
+  "It is not sent: another gateway may have queued it, which did not answer and is not the one that keeps this server's writes any more. Ask for your receipts before you call again.";
+
 export const PASS_TAKE = "outbox.take";
 export const PASS_CANCEL = "outbox.cancel";
 const PASS_CHANGED = "outbox.changed";
@@ -53,6 +56,8 @@ export interface SharedOutboxOptions {
   readonly peers: Peers;
   readonly clock: Clock;
   readonly make: (parts: PartitionParts) => OpenPartition;
+  /** Which server a name means here. */
+  readonly targetOf?: (server: string) => string | undefined;
   /** Sends a call that is not kept, past policy. */
   readonly deliver: (call: AgentCall, server: string, tool: OwnToolName) => void;
   readonly giveBack: (call: AgentCall, server: string) => void;
@@ -62,6 +67,8 @@ interface TakeHead {
   readonly server: string;
   readonly tool: string;
   readonly minted: string;
+  /** Which server its name means where the call came to. */
+  readonly target?: string | undefined;
   readonly call: CallFacts;
 }
 
@@ -73,8 +80,8 @@ export interface Passing {
   readonly head: { readonly call: CallFacts };
   /** We own it by now. False where it is none of what is kept. */
   readonly here: () => boolean;
-  /** It is none of what is kept. */
-  readonly notKept: () => void;
+  /** It is none of what is kept. `mayBeKept`: another was asked before, did not answer, and may have kept it. */
+  readonly notKept: (mayBeKept: boolean) => void;
   readonly givesBack: () => void;
 }
 
@@ -187,14 +194,18 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     if (own !== undefined) return own.outbox.take(call, server, tool);
     if (call.caller.beforeSend !== undefined || isAnswer(call.message)) return false;
     const minted = randomBytes(16).toString("base64url");
-    const head: TakeHead = { server, tool, minted, call: factsOf(call) };
+    const head: TakeHead = { server, tool, minted, target: this.#options.targetOf?.(server), call: factsOf(call) };
     void this.pass({
       call,
       partition,
       kind: PASS_TAKE,
       head,
       here: () => this.at(partition)?.outbox.take(call, server, tool, minted) ?? false,
-      notKept: () => this.#options.deliver(call, server, tool),
+      notKept: (mayBeKept) => {
+        // What may be kept is delivered by whoever keeps it: sent from here too, it would be done twice.
+        if (mayBeKept) call.reply(faultReply(new Fault("outcome-unknown", MAY_BE_KEPT)));
+        else this.#options.deliver(call, server, tool);
+      },
       givesBack: () => this.#options.giveBack(call, server),
     });
     return true;
@@ -225,7 +236,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       if (leftMs <= 0 || this.#isOver) break;
       if (this.at(partition) !== undefined) {
         call.onCancel = undefined;
-        this.#takeHere(passing);
+        this.#takeHere(passing, isAsked);
         return;
       }
       const owner = partitions.ownerOf(partition);
@@ -251,7 +262,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
         isAsked = wasAsked;
         if (answer.kind === "not-kept") {
           call.onCancel = undefined;
-          attempt(call, passing.notKept);
+          attempt(call, () => passing.notKept(wasAsked));
           return;
         }
       } catch (error) {
@@ -299,15 +310,18 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
   }
 
   async #onTake(body: Uint8Array): Promise<Uint8Array> {
-    const [{ server, tool, minted, call }] = unframe<TakeHead>(body);
+    const [{ server, tool, minted, target, call }] = unframe<TakeHead>(body);
     const own = this.at(this.#options.partitions.of(server));
     if (own === undefined) return frame({ kind: "not-owner" });
-    return this.run(call, (passed) => own.outbox.take(passed, server, ownToolName(tool), minted));
+    // It would be sent to another server than its agent called: whoever passed it on sends it, and nobody keeps it. Unless an owner
+    // before us did, where the name meant the same.
+    const isOther = target !== undefined && target !== this.#options.targetOf?.(server);
+    return this.run(call, (passed) => own.outbox.take(passed, server, ownToolName(tool), minted, isOther));
   }
 
-  #takeHere({ call, here, notKept, givesBack }: Passing): void {
+  #takeHere({ call, here, notKept, givesBack }: Passing, isAsked: boolean): void {
     try {
-      if (!here()) notKept();
+      if (!here()) notKept(isAsked);
     } catch (error) {
       givesBack();
       call.reply({ kind: "error", error: toRpcError(error), ...(error instanceof Fault ? { fault: error } : {}) });

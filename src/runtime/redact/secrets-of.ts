@@ -48,8 +48,9 @@ export function redactorFor(source: SecretSource): Redactor {
   return redactor;
 }
 
-export function secretsOf(source: SecretSource): Set<string> {
-  const found = new Found();
+/** `isByLooks` is false where an id that only looks like a secret must not be taken for one: what is no secret by its place counts. */
+export function secretsOf(source: SecretSource, isByLooks = true): Set<string> {
+  const found = new Found(isByLooks);
   for (const value of source.secrets ?? []) found.outside(value);
   for (const [name, value] of Object.entries(source.env ?? {})) {
     if (SECRET_NAME.test(name)) found.named(value);
@@ -76,6 +77,15 @@ function isSecretOption(arg: string): boolean {
 
 class Found {
   readonly values = new Set<string>();
+  readonly #isByLooks: boolean;
+
+  constructor(isByLooks: boolean) {
+    this.#isByLooks = isByLooks;
+  }
+
+  #looksSecret(text: string): boolean {
+    return this.#isByLooks && looksRandom(text);
+  }
 
   /** It stands where credentials stand. */
   named(value: string): void {
@@ -110,7 +120,7 @@ class Found {
   plain(value: string): void {
     this.#parts(value);
     if (isUrl(value)) return;
-    for (const word of value.split(/\s+/)) if (looksRandom(word)) this.#add(word);
+    for (const word of value.split(/\s+/)) if (this.#looksSecret(word)) this.#add(word);
   }
 
   /** `isOurs`: it is the server's own address, whose query is for nobody else. */
@@ -120,19 +130,19 @@ class Found {
     if (password !== "") {
       this.#add(`${username}:${password}`);
       this.#both(password);
-    } else if (looksRandom(username)) this.#both(username);
+    } else if (this.#looksSecret(username)) this.#both(username);
     for (const [name, value] of searchParams) {
-      if (isOurs || SECRET_NAME.test(name)) this.named(value);
+      if ((isOurs && this.#isByLooks) || SECRET_NAME.test(name)) this.named(value);
       else this.plain(value);
     }
-    for (const part of pathname.split("/")) if (looksRandom(part)) this.#both(part);
-    if (looksRandom(hash.slice(1))) this.#both(hash.slice(1));
+    for (const part of pathname.split("/")) if (this.#looksSecret(part)) this.#both(part);
+    if (this.#looksSecret(hash.slice(1))) this.#both(hash.slice(1));
   }
 
   /** What a value is made of: its lines, the members of JSON, `name=value` and `Name: value`, and a URL's parts. */
   #parts(value: string): void {
     if (isUrl(value)) this.url(value, false);
-    for (const line of linesOf(value)) if (looksRandom(line)) this.#add(line);
+    for (const line of linesOf(value)) if (this.#looksSecret(line)) this.#add(line);
     if (/^\s*[[{]/.test(value)) this.#json(value);
     for (const [, name = "", quoted = ""] of value.matchAll(PAIR)) {
       const inner = quoted.replace(/^(["'])(.*)\1$/s, "$2").trim();
