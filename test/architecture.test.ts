@@ -63,7 +63,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/edit config/inputs contracts contracts/control contracts/engine control credentials endpoint endpoint/stdio executor/client executor/group executor/passed executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/mailboxes gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
+    "cache catalog config config/edit config/inputs contracts contracts/control contracts/engine control credentials endpoint endpoint/stdio executor/client executor/group executor/passed executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/mailboxes gateway/outbox gateway/placement gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
   "gateway/door": "contracts contracts/control control control/door runtime tokens",
   "gateway/engine": "catalog contracts contracts/engine policy runtime store store/nats store/ownership",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
@@ -73,6 +73,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "config contracts contracts/engine endpoint gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/shared mailbox/wire observe runtime runtime/memory sockets",
   "gateway/outbox":
     "catalog contracts contracts/engine gateway/state observe outbox outbox/lanes outbox/shared pipeline protocol runtime",
+  "gateway/placement":
+    "contracts contracts/engine endpoint/stdio gateway/state pipeline protocol runtime runtime/memory upstream upstream/placed",
   "gateway/runs": "contracts policy protocol runtime runtime/processes tokens",
   "gateway/sharing":
     "config contracts contracts/control endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
@@ -117,7 +119,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "store/ownership": "contracts contracts/engine runtime store",
   tokens: "contracts runtime runtime/words",
   upstream:
-    "contracts mailbox/join protocol protocol/definitions runtime runtime/memory runtime/redact runtime/words upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/mailbox upstream/modern upstream/stdio upstream/supervise",
+    "contracts contracts/engine mailbox/join protocol protocol/definitions runtime runtime/memory runtime/redact runtime/words upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/mailbox upstream/modern upstream/placed upstream/stdio upstream/supervise",
   "upstream/connection":
     "contracts protocol protocol/bytes runtime runtime/redact upstream/era upstream/link upstream/modern upstream/supervise",
   "upstream/era": "contracts protocol runtime upstream/link",
@@ -128,6 +130,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "upstream/mailbox":
     "contracts mailbox/join mailbox/peer mailbox/wire protocol runtime runtime/memory runtime/redact upstream/link",
   "upstream/modern": "contracts protocol runtime upstream/era upstream/link upstream/lists",
+  "upstream/placed": "contracts/engine protocol runtime runtime/memory upstream/link upstream/stdio",
   "upstream/stdio":
     "contracts protocol runtime runtime/memory runtime/processes runtime/redact runtime/words upstream/link",
   "upstream/supervise": "contracts protocol runtime upstream/link",
@@ -187,7 +190,7 @@ const BOUNDARIES: readonly Boundary[] = [
   },
   {
     sentence: "A link does not know the connection that uses it, nor whether its server is started again.",
-    who: ["upstream/link", "upstream/stdio", "upstream/http", "upstream/mailbox"],
+    who: ["upstream/link", "upstream/stdio", "upstream/http", "upstream/mailbox", "upstream/placed"],
     not: ["upstream/connection", "upstream/supervise", "upstream/lists", "upstream/modern"],
   },
   {

@@ -429,6 +429,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "placement-one",
+    text: 'With "placement": "one" a single gateway on an engine runs the server for all: agents at the others have the same process, and it is another\'s within ten seconds of a kill.',
+    status: "made",
+  },
+  {
     id: "engine-entries",
     text: "Where the entries of one name mean two servers at two gateways on an engine, what is queued for the one is never delivered to the other, and status names the difference.",
     status: "made",

@@ -260,6 +260,12 @@ export const serverForm = loose(
       'With `"isolation": "session"`: so many connections at the same time, three quarters of them for one principal ' +
         "at most.",
     ),
+    placement: optional(
+      word(["every", "one"]),
+      "With a `command`, of several gateways on one engine: `every` has a process of its own, which is what happens " +
+        "without the key; with `one` a single gateway runs it for all, and the others pass calls to it (docs/scale.md). " +
+        "Without an `engine` it changes nothing.",
+    ),
     era: optional(
       word(["legacy", "modern"]),
       "The protocol era that the server is spoken to in, where it should not be found out: `legacy` (`initialize`, up " +

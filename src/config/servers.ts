@@ -44,6 +44,7 @@ export function resolveServer(
   if (era === "modern" && entry.type === "sse") {
     context.report.mistake([...path, "era"], "the old HTTP+SSE is of the legacy era alone", { hint: "remove the key" });
   }
+  if (entry.placement === "one") checkPlacement(entry, target, path, context.report);
   const menu: ServerMenu = { tools, prompts, only: entry.only };
   if (target === undefined || isolation === undefined) return { server: undefined, menu };
   if (connectTimeoutMs === undefined || callTimeoutMs === undefined) return { server: undefined, menu };
@@ -65,9 +66,24 @@ export function resolveServer(
     trust,
     repeatable: new Set(harmless.map(ownToolName)),
     outbox: resolveOutbox(entry, target.kind === "mailbox", [...path, "tools"], context.report),
+    ...(entry.placement === "one" ? { placement: "one" as const } : {}),
     card,
   };
   return { server: { ...spec, ...menu, budget }, menu };
+}
+
+/** It says where a program runs, and one that each session has for itself is where its session is. */
+function checkPlacement({ isolation }: ReadEntry, target: Target | undefined, path: KeyPath, report: Report): void {
+  if (target !== undefined && target.kind !== "stdio") {
+    const what = target.kind === "mailbox" ? "a mailbox" : "an address";
+    report.mistake([...path, "placement"], `"one" is for a "command": nothing is started for ${what}`, {
+      hint: "remove the key: all gateways reach the same server",
+    });
+  }
+  if (isolation === "session") {
+    const hint = 'remove the key, or the "isolation": one process for all sessions is what "shared" means';
+    report.mistake([...path, "placement"], '"one" has no meaning beside "isolation": "session"', { hint });
+  }
 }
 
 /** Where a key could not be read, the report has said so, and the default does no harm. */

@@ -139,6 +139,8 @@ export interface ServerSpec {
   readonly repeatable: ReadonlySet<OwnToolName>;
   /** Tools whose calls are kept while the server is away. Undefined where there are none. */
   readonly outbox?: ReadonlyMap<OwnToolName, OutboxTerms> | undefined;
+  /** `one`: of several gateways on an engine one runs it for all; undefined: each has its own. */
+  readonly placement?: "one" | undefined;
   /** Where the server's card is: an absolute path or an address. Undefined: an HTTP server is asked for one. */
   readonly card: string | undefined;
 }

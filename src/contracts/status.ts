@@ -91,6 +91,8 @@ export interface ServerStatus {
   readonly isolation: "shared" | "session";
   /** The executor that makes its requests, where it is in another network. */
   readonly via: string | undefined;
+  /** Of one that a single gateway runs for all: which does, undefined while none does. Absent where each has its own. */
+  readonly placement?: { readonly gateway: string | undefined; readonly isHere: boolean } | undefined;
   /** Absent where its entry has none, or has it in its headers. */
   readonly credential?: CredentialStatus | undefined;
   readonly state: ServerState;

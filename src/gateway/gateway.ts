@@ -36,20 +36,15 @@ import { hearingOf, type ProgramCalls } from "./program-call.js";
 import { AGENT_WAIT_MS, PLAN_WAIT_MS, Readiness } from "./readiness.js";
 import { serveRun } from "./runs/run-socket.js";
 import { Runs, type SweepRun } from "./runs/runs.js";
+import { serverRows } from "./server-status.js";
 import { type StageParts, type Stages, wireStages } from "./stages.js";
 import { engineSeen, isThereForAgents } from "./state/engine-seen.js";
 import { KeptContexts } from "./state/kept-contexts.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import type { StoredPins } from "./state/stored-pins.js";
 import { type StdioAgent, StdioAgents, stdioPrincipal } from "./stdio-agents.js";
-import {
-  hiddenReason,
-  listTools,
-  possibleOwners,
-  quarantinedByServer,
-  type ToolListing,
-  type UnusedPatterns,
-} from "./tool-listing.js";
+import type { ToolListing, UnusedPatterns } from "./tool-listing.js";
+import { hiddenReason, listTools, possibleOwners } from "./tool-listing.js";
 
 export type { ReloadReport, ToolListing };
 
@@ -430,8 +425,7 @@ export class Gateway {
   }
 
   status(): GatewayStatus {
-    const { catalog, cache, credentials, executors, held, sharing } = this.#stages;
-    const quarantined = quarantinedByServer(catalog, this.pins);
+    const { catalog, executors, held, sharing } = this.#stages;
     return {
       toolway: packageVersion(),
       pid: process.pid,
@@ -447,17 +441,13 @@ export class Gateway {
       presences: this.pipeline.sessions.count("modern"),
       draining: this.#closing !== undefined || this.readiness.isLeaving,
       memory: { heldBytes: held.used, limitBytes: held.limit },
-      servers: this.servers
-        .status((server) => catalog.counts(server))
-        .map((one) => ({
-          ...executors.seen(one),
-          credential: credentials.status(this.servers.supervised(one.name)?.spec.target),
-          quarantined: quarantined.get(one.name) ?? 0,
-          cache: cache.statsOf(one.name),
-          problems: [...this.#inUse.keptText(one.name), ...one.problems, ...catalog.problems(one.name)].map((text) =>
-            this.redact(one.name, text),
-          ),
-        })),
+      servers: serverRows(
+        this.servers,
+        this.#stages,
+        this.pins,
+        (name) => this.#inUse.keptText(name),
+        this.config.servers,
+      ),
       shares: sharing.status(),
       mailboxes: this.#stages.mailboxes.status(),
       outbox: this.outbox === undefined ? undefined : outboxStatus(this.outbox),

@@ -46,6 +46,7 @@ import type { OpenedAudit } from "./lookout/open-audit.js";
 import { isBrokerAlone } from "./mailboxes/broker-alone.js";
 import { Mailboxes } from "./mailboxes/mailboxes.js";
 import { GatewayOutbox } from "./outbox/outbox.js";
+import { ServerPlaces } from "./placement/places.js";
 import { ProgramCalls } from "./program-call.js";
 import { RefusalLog } from "./refusal-log.js";
 import { Sharing } from "./sharing/sharing.js";
@@ -107,6 +108,8 @@ export interface Stages {
   readonly reaper: Reaper;
   /** What gateways on one engine go by; undefined where this one is alone. */
   readonly marks: ConfigMarks | undefined;
+  /** Where servers are that one gateway runs for all; undefined where this one is alone. */
+  readonly places: ServerPlaces | undefined;
 }
 
 export function wireStages(parts: StageParts, owner: StageOwner): Stages {
@@ -240,6 +243,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   const swept = () => owner.sweep();
   const refusals = new RefusalLog(log);
   const mailboxes = new Mailboxes(state, log, held, (refusal) => refusals.refused(refusal));
+  const places = state.engine === undefined ? undefined : new ServerPlaces(state.engine);
   const servers = new ServerPool({
     context: {
       now: systemClock.now,
@@ -253,6 +257,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
         held,
         onStderr,
         credentialOf: (server, target) => credentials.of(server, target),
+        placeOf: places && ((spec) => places.of(spec)),
         worker: {
           addressPart: () => state.inbox,
           openOwn: (address, events, signal) => mailboxes.openLine(address, events, signal),
@@ -271,6 +276,21 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     log: (level, text) => log[level](text),
   });
   pipeline.attach(servers);
+  if (places !== undefined) {
+    const failed = (error: unknown) => log.error("a server could not be passed to another gateway", { error });
+    // Loaded by those alone who run a server for others.
+    const serving = () => import("./placement/serve.js");
+    places.accept(async (stream) => {
+      const { servePlaced } = await serving();
+      await servePlaced(stream, { places, servers, pipeline, held, failed });
+    }, failed);
+    // One that could not be had where it was is tried where it is now, however long it was to be left alone.
+    places.onMove((isOf) => {
+      for (const { name, spec, isFailing } of servers.all) {
+        if (spec.placement === "one" && isFailing && isOf(name)) void owner.reloadServer(name).catch(() => {});
+      }
+    });
+  }
   if (audit !== undefined) {
     pipeline.access.halted = () => (audit.isRefusing ? auditFull(audit.problem) : undefined);
   }
@@ -352,6 +372,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     stderr,
     reaper,
     marks,
+    places,
   };
 }
 

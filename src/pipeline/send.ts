@@ -165,9 +165,22 @@ export class Sender implements SecondJudge {
 
   /** Sends what was let through before, under the server's own name of the tool. Throws a Fault. */
   deliver(call: AgentCall, server: string, tool: OwnToolName): void {
+    this.#forwardJudged(call, { server, tool, subject: tool, named: { path: NAME, own: tool } });
+  }
+
+  /** Sends what another gateway let through, as it came. Never throws. */
+  pass(call: AgentCall, to: Destination): void {
+    try {
+      this.#forwardJudged(call, to);
+    } catch (error) {
+      this.#deps.refuse(call, error);
+    }
+  }
+
+  #forwardJudged(call: AgentCall, to: Destination): void {
+    const { server } = to;
     const hosted = this.#deps.servers().get(server);
     if (hosted === undefined) throw new Fault("unavailable", `Server "${server}" is no longer in the config.`);
-    const to: Destination = { server, tool, subject: tool, named: { path: NAME, own: tool } };
     new Forward(call, to, this.#withoutLogin, undefined).sendTo(this.#connection(call.caller, hosted));
   }
 

@@ -1,5 +1,6 @@
 // Makes the link that a server's entry means.
 
+import type { ServerPlace } from "../contracts/engine/placement.js";
 import type { HttpTarget, ServerSpec } from "../contracts/server-spec.js";
 import type { WorkerIdentity } from "../mailbox/join/worker-lines.js";
 import { Fault } from "../protocol/errors.js";
@@ -10,7 +11,9 @@ import { openPoolWire } from "./http/pool-wire.js";
 import type { OpenWire } from "./http/wire.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
 import { LateMailboxLink, lateLines } from "./mailbox/late-link.js";
-import { type StdioContext, StdioLink } from "./stdio/link.js";
+import { PassedLink } from "./placed/passed-link.js";
+import { PlacedLink } from "./placed/placed-link.js";
+import { type StdioContext, type StdioLimits, StdioLink } from "./stdio/link.js";
 import type { StderrBatch } from "./stdio/stderr-lines.js";
 
 export interface LinkContext extends Omit<StdioContext, "onStderr"> {
@@ -22,23 +25,42 @@ export interface LinkContext extends Omit<StdioContext, "onStderr"> {
   readonly credentialOf?: (server: string, target: HttpTarget) => LiveCredential | undefined;
   /** The gateway's count of the bytes that it holds. */
   readonly held?: HeldBytes;
+  /** Where the one process of a server is that all gateways have together; undefined where each has its own. */
+  readonly placeOf?: ((spec: ServerSpec) => ServerPlace | undefined) | undefined;
   /** Who we are at brokers, for servers behind mailboxes. By default the inbox is one that is not kept. */
   readonly worker?: WorkerIdentity | undefined;
 }
 
+/**
+ * A child that has to end for another gateway to run it: within the three seconds that are left of a handover when its calls had
+ * theirs.
+ */
+const MOVING: Partial<StdioLimits> = { stdinGraceMs: 1_000, termGraceMs: 1_000 };
+
 /** Never throws: an entry that cannot be used fails when it is opened, like a server that cannot be reached. */
 export function linkMaker(context: LinkContext): (spec: ServerSpec, events: LinkEvents) => Link {
   const lines = lateLines(context.worker);
-  return ({ name, target }, events) => {
+  return (spec, events) => {
+    const { name, target } = spec;
     const newHolder = () => context.held?.serverHolder(name) ?? ownHolder();
     try {
       switch (target.kind) {
-        case "stdio":
-          return new StdioLink(target, events, {
-            ...context,
-            newHolder,
-            onStderr: context.onStderr && ((batch) => context.onStderr?.(name, batch)),
+        case "stdio": {
+          const child = (theirs: LinkEvents, limits: Partial<StdioLimits> = {}) =>
+            new StdioLink(target, theirs, {
+              ...context,
+              limits: { ...limits, ...context.limits },
+              newHolder,
+              onStderr: context.onStderr && ((batch) => context.onStderr?.(name, batch)),
+            });
+          const place = context.placeOf?.(spec);
+          if (place === undefined) return child(events);
+          return new PlacedLink(events, {
+            place,
+            own: (theirs) => child(theirs, MOVING),
+            passed: (stream, theirs) => new PassedLink(stream, theirs, newHolder),
           });
+        }
         case "http":
         case "sse":
           return openHttpLink(target, events, wireFor(name, target, context), newHolder);

@@ -198,8 +198,8 @@ export class ServerPool implements Servers {
 
 /** The part of an entry whose change means another process or another connection. */
 function identity(spec: ServerSpec): string {
-  const { target, isolation, era, declare, connectTimeoutMs, callTimeoutMs, supervision, trust, repeatable, card } =
-    spec;
+  const { target, isolation, era, declare, connectTimeoutMs, callTimeoutMs, supervision, trust } = spec;
+  const { repeatable, placement, card } = spec;
   return JSON.stringify([
     target,
     isolation,
@@ -210,6 +210,7 @@ function identity(spec: ServerSpec): string {
     supervision,
     trust,
     [...repeatable],
+    placement,
     card,
   ]);
 }

@@ -149,7 +149,11 @@ function toolsText({ counts, quarantined, oldLists }: ServerStatus, style: Style
   return `${counts.tools}${oldLists.includes("tools") ? " (from before)" : ""}${hidden}`;
 }
 
-function kindText({ kind, via, isolation, connections }: ServerStatus): string {
+function kindText({ kind, via, isolation, connections, placement }: ServerStatus): string {
+  if (placement !== undefined) {
+    const { gateway = "no gateway", isHere } = placement;
+    return `${kind ?? "-"} at ${isHere ? "this gateway" : gateway}`;
+  }
   const how = via === undefined ? (kind ?? "-") : `${kind} via ${via}`;
   return isolation === "session" ? `${how}, ${count(connections, "session")}` : how;
 }

@@ -26,6 +26,11 @@ export interface Partitions {
   gateways(): readonly GatewaySeen[];
   /** Called when the owner of a partition is another, or a partition is open here. The returned function ends it. */
   onChange(listener: (partition: number) => void): () => void;
+  /**
+   * Called when a partition may not be acted for any more, beside its keeper, and waited for as that is. `isInTime`: nobody
+   * else may act for it yet. The returned function ends it.
+   */
+  onLost(listener: (partition: number, isInTime: boolean) => Promise<void>): () => void;
   /** Hands everything over; resolves when others may take it. It owns nothing afterwards. */
   release(): Promise<void>;
 }

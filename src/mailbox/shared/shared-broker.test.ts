@@ -28,6 +28,7 @@ const partitions: Partitions = {
   run() {},
   gateways: () => [],
   onChange: () => () => {},
+  onLost: () => () => {},
   release: async () => {},
 };
 

@@ -157,7 +157,7 @@ export class Ownership {
 
   mayAct(partition: number, moment: Moment): boolean {
     const view = this.#partitions[partition];
-    return view?.stage === "open" && this.#isOurs(view) && this.#holds(moment);
+    return view?.stage === "open" && this.#isOurs(view) && this.holds(moment);
   }
 
   ownerOf(partition: number): string | undefined {
@@ -243,7 +243,7 @@ export class Ownership {
     const steps: OwnershipStep[] = [];
     this.#wakeMs = nowMs + LONGEST_WAIT_MS;
     if (!this.#isRunning) return steps;
-    const holds = this.#holds(moment);
+    const holds = this.holds(moment);
     for (const [partition, view] of this.#partitions.entries()) {
       // One that is being opened is closed when it is open.
       if (view.stage === "open" && !(holds && this.#isOurs(view) && !this.#isLeaving)) close(partition, view, steps);
@@ -257,7 +257,8 @@ export class Ownership {
     return steps;
   }
 
-  #holds({ nowMs, wallMs }: Moment): boolean {
+  /** Whether nobody else can have taken what is ours, by our own clock. */
+  holds({ nowMs, wallMs }: Moment): boolean {
     if (this.#sent === undefined) return false;
     const sinceMs = Math.max(nowMs - this.#sent.nowMs, wallMs - this.#sent.wallMs);
     return sinceMs < ACT_UNTIL * LEASE_MS;

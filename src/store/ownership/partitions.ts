@@ -70,6 +70,7 @@ class OwnedPartitions implements Partitions {
   /** Those that are being taken: what is lost meanwhile is closed afterwards. */
   readonly #taking = new Map<number, Promise<void>>();
   readonly #listeners = new Set<(partition: number) => void>();
+  readonly #losers = new Set<(partition: number, isInTime: boolean) => Promise<void>>();
   /** As it was last told. */
   readonly #owners: (string | undefined)[] = [];
   /** Who is there, as it was last asked: calls ask. Undefined when something was seen or done since. */
@@ -130,6 +131,11 @@ class OwnedPartitions implements Partitions {
   onChange(listener: (partition: number) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  onLost(listener: (partition: number, isInTime: boolean) => Promise<void>): () => void {
+    this.#losers.add(listener);
+    return () => this.#losers.delete(listener);
   }
 
   release(): Promise<void> {
@@ -260,8 +266,9 @@ class OwnedPartitions implements Partitions {
   async #close(partition: number): Promise<void> {
     await this.#taking.get(partition);
     try {
-      const rest = this.#keeper?.lost(partition);
-      if (rest !== undefined) await resultWithin(rest, REST_MS);
+      const isInTime = this.#heart.holds(this.#moment());
+      const others = [...this.#losers].map((told) => told(partition, isInTime));
+      await resultWithin(Promise.all([this.#keeper?.lost(partition), ...others]), REST_MS);
     } catch (error) {
       this.#options.warn(`Partition ${partition} was not closed in good order: ${messageOf(error)}`);
     }

@@ -429,10 +429,11 @@ export class Connection implements LinkEvents {
         onOtherEra: () => this.#otherEra(),
       });
     }
+    const { era = this.#spec.era } = this.#link;
     const options: MeetingOptions = {
       // A mailbox has no statuses: it either brings an answer or it does not, as a pipe.
       kind: kind === "mailbox" ? "stdio" : kind,
-      spec: this.#spec,
+      spec: era === this.#spec.era ? this.#spec : { ...this.#spec, era },
       eras: this.#parts.eras,
       offer,
       direct: this.#direct,

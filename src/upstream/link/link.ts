@@ -6,6 +6,7 @@ import type { Readable } from "node:stream";
 import type { WayNotes } from "../../contracts/service.js";
 import type { MessageKey } from "../../contracts/upstream.js";
 import type { Fault } from "../../protocol/errors.js";
+import type { Era } from "../../protocol/modern.js";
 
 /** One request in flight, as a link sees it. `id` is ours and unique on the link. */
 export interface Ticket {
@@ -75,6 +76,8 @@ export interface Link {
   readonly isHeard?: boolean;
   /** Counts the times in which what the server says unasked may have been lost. Absent where it never is. */
   readonly gaps?: number;
+  /** The era that whoever is behind it speaks, once it is open. Absent where that is found out. */
+  readonly era?: Era | undefined;
   /** Where the one machine behind it writes down what it is sent; undefined where none does, or it is not known. */
   readonly journal?: string | undefined;
   /** What `status` and error messages show: pid, last lines of stderr, URL. It never holds a secret. */

@@ -1,0 +1,16 @@
+// A server that one of several gateways runs for all of them, as whoever connects to it sees that.
+
+import type { Duplex } from "node:stream";
+
+export interface ServerPlace {
+  /** Whether it may run here. The one question that counts, to be asked right before each act. */
+  mayRun(): boolean;
+  /** Waits until it is known where it runs: here, or behind this stream. Rejects with a Fault. */
+  find(signal: AbortSignal): Promise<"here" | Duplex>;
+  /**
+   * It runs here from now on. `end` is called when it may not any more: `isInTime` where nobody else may run it yet, and
+   * whoever is next waits until what it returns has resolved, or for a few seconds. The returned function tells that nothing
+   * of it runs any more.
+   */
+  runs(end: (isInTime: boolean) => Promise<void>): () => void;
+}

@@ -1,0 +1,203 @@
+// A link to a server that one of several gateways runs, in histories that a seed brings back: what is sent, and to whom, when the
+// server moves at any moment.
+
+import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
+import { seeded } from "../../../test/faults/random.js";
+import { Fault } from "../../protocol/errors.js";
+import type { Link, LinkEvents, Ticket } from "../link/link.js";
+import { MOVED, movedId } from "./moved.js";
+import { PlacedLink } from "./placed-link.js";
+import { takeSession, withSession } from "./session-mark.js";
+
+const SEEDS = histories(2_000);
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+/** A child that answers when it is told to. */
+class Child implements Link {
+  readonly got: number[] = [];
+  isRunning = false;
+  readonly #events: LinkEvents;
+
+  constructor(events: LinkEvents) {
+    this.#events = events;
+  }
+
+  async open(): Promise<void> {
+    this.isRunning = true;
+  }
+
+  send(_text: string, ticket: Ticket | undefined): void {
+    if (ticket !== undefined) this.got.push(ticket.id);
+  }
+
+  established(): void {}
+  forget(): void {}
+
+  async close(): Promise<void> {
+    this.isRunning = false;
+  }
+
+  die(): void {
+    this.isRunning = false;
+    this.#events.onClosed(new Fault("outcome-unknown", "It exited."));
+  }
+
+  describe() {
+    return { kind: "stdio" as const };
+  }
+}
+
+interface Scene {
+  readonly link: PlacedLink;
+  readonly child: () => Child | undefined;
+  readonly unsent: number[];
+  readonly ends: string[];
+  mayRun: boolean;
+  move(isInTime: boolean): Promise<void>;
+  readonly isEnded: () => boolean;
+}
+
+function sceneOf(): Scene {
+  let child: Child | undefined;
+  let end: ((isInTime: boolean) => Promise<void>) | undefined;
+  let isEnded = false;
+  const unsent: number[] = [];
+  const ends: string[] = [];
+  const events: LinkEvents = {
+    onMessage() {},
+    onPieces() {},
+    onLargeReply() {},
+    onFailed(ticket, fault, sent) {
+      if (sent || fault.code !== "unavailable") throw new Error("it was told as sent");
+      unsent.push(ticket.id);
+    },
+    onClosed: ({ code }) => void ends.push(code),
+    onNoise() {},
+  };
+  const scene: Scene = {
+    mayRun: true,
+    unsent,
+    ends,
+    child: () => child,
+    isEnded: () => isEnded,
+    async move(isInTime: boolean) {
+      scene.mayRun = false;
+      await end?.(isInTime);
+    },
+    link: new PlacedLink(events, {
+      place: {
+        mayRun: () => scene.mayRun,
+        find: async () => "here",
+        runs(act) {
+          end = act;
+          return () => {
+            isEnded = true;
+          };
+        },
+      },
+      own: (theirs) => {
+        child = new Child(theirs);
+        return child;
+      },
+      passed: () => {
+        throw new Error("It is here.");
+      },
+    }),
+  };
+  return scene;
+}
+
+const ticketOf = (id: number): Ticket => ({ id, method: "tools/call", subject: undefined });
+
+describe("a server that runs here", () => {
+  it("gets each request once or is said not to have it, nothing once another may run it, and is gone when that is told [placement-one]", async () => {
+    for (let seed = 1; seed <= SEEDS; seed++) await history(seed);
+  });
+
+  it("may end what is under way when it is handed over, and not when it was lost [placement-one]", async () => {
+    const scene = sceneOf();
+    await scene.link.open(new AbortController().signal);
+    const ticket = ticketOf(1);
+    scene.link.send("{}", ticket);
+    const moving = scene.move(true);
+    scene.link.send("{}", ticketOf(2));
+    await settle();
+    expect([scene.child()?.isRunning, scene.ends, scene.unsent]).toEqual([true, [], [2]]);
+    scene.link.forget(ticket);
+    await moving;
+    expect([scene.child()?.isRunning, scene.ends]).toEqual([false, ["outcome-unknown"]]);
+
+    const lost = sceneOf();
+    await lost.link.open(new AbortController().signal);
+    lost.link.send("{}", ticketOf(1));
+    await lost.move(false);
+    expect([lost.child()?.isRunning, lost.ends]).toEqual([false, ["outcome-unknown"]]);
+  });
+
+  it("is not left running where it moved while it was started [placement-one]", async () => {
+    const scene = sceneOf();
+    scene.mayRun = false;
+    await expect(scene.link.open(new AbortController().signal)).rejects.toThrow("Another gateway runs this server");
+    expect([scene.child()?.isRunning, scene.isEnded()]).toEqual([false, true]);
+  });
+});
+
+async function history(seed: number): Promise<void> {
+  const random = seeded(seed);
+  const scene = sceneOf();
+  const { link } = scene;
+  await link.open(new AbortController().signal);
+  const child = scene.child() as Child;
+  const open = new Map<number, Ticket>();
+  let sentAfter = 0;
+  let moving: Promise<void> | undefined;
+  for (let id = 1; id <= 20; id++) {
+    const what = random.int(10);
+    if (what < 6) {
+      const before = child.got.length;
+      const ticket = ticketOf(id);
+      open.set(id, ticket);
+      link.send("{}", ticket);
+      if (!scene.mayRun && child.got.length > before) sentAfter++;
+    } else if (what < 8) {
+      const [first] = open.values();
+      if (first !== undefined) {
+        open.delete(first.id);
+        link.forget(first);
+      }
+    } else if (what === 8) moving ??= scene.move(random.int(2) === 0);
+    else if (random.int(4) === 0) child.die();
+    else scene.mayRun = scene.mayRun && random.int(6) > 0;
+    if (random.int(3) === 0) await settle();
+  }
+  for (const ticket of open.values()) link.forget(ticket);
+  await moving;
+  await settle();
+  const both = child.got.filter((id) => scene.unsent.includes(id));
+  const isDone = scene.ends.length === 0 || (!child.isRunning && scene.isEnded());
+  if (sentAfter > 0 || both.length > 0 || scene.ends.length > 1 || !isDone) {
+    throw new Error(`seed ${seed}: ${JSON.stringify({ sentAfter, both, ends: scene.ends, isDone })}`);
+  }
+  await link.close();
+}
+
+describe("what is passed to another gateway", () => {
+  it("says whose session it is of, which the server never sees [placement-one]", () => {
+    const text = '{"jsonrpc":"2.0","id":1,"params":{"a":"}"}} \n';
+    const marked = withSession(text, 'a "key" \\ of/anybody');
+    expect(JSON.parse(marked)).toMatchObject({ id: 1, params: { a: "}" } });
+    expect(takeSession(marked)).toEqual({
+      text: '{"jsonrpc":"2.0","id":1,"params":{"a":"}"}}',
+      sessionKey: 'a "key" \\ of/anybody',
+    });
+    expect(takeSession('{"jsonrpc":"2.0","id":1}')).toBeUndefined();
+    // The last one counts, whatever an agent wrote.
+    expect(takeSession(withSession('{"id":1,"toolway/session":"forged"}', "real"))?.sessionKey).toBe("real");
+  });
+
+  it("is known to have moved by an answer of a gateway alone [placement-one]", () => {
+    expect(movedId(Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 7, error: MOVED })))).toBe(7);
+    expect(movedId(Buffer.from('{"jsonrpc":"2.0","id":7,"result":{"text":"toolway/moved"}}'))).toBeUndefined();
+  });
+});
