@@ -20,11 +20,11 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/audit": "cli/gateway cli/line contracts/control observe/audit runtime runtime/words",
   "cli/call": "cli/line protocol runtime",
   "cli/commands":
-    "agents/import cli/audit cli/call cli/edit cli/executor cli/gateway cli/line cli/login cli/mailbox cli/outbox cli/run cli/text config contracts contracts/control demo mailbox/wire observe/server-logs protocol runtime runtime/words",
+    "agents/import cli/audit cli/call cli/edit cli/executor cli/gateway cli/line cli/login cli/mailbox cli/outbox cli/run cli/state cli/text config contracts contracts/control demo mailbox/wire observe/server-logs protocol runtime runtime/words",
   "cli/edit": "agents/import cli/gateway cli/line cli/setup cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway":
-    "agents/run agents/setup cli/gateway/room cli/line config config/inputs contracts control credentials demo gateway gateway/engine mailbox/wire observe protocol runtime runtime/processes upstream upstream/http",
+    "agents/run agents/setup cli/gateway/room cli/line config config/inputs contracts control credentials demo gateway gateway/engine gateway/move mailbox/wire observe protocol runtime runtime/processes upstream upstream/http",
   "cli/gateway/room": "runtime runtime/memory",
   "cli/line": "protocol runtime runtime/words",
   "cli/login": "cli/line contracts credentials protocol runtime",
@@ -32,6 +32,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "cli/gateway cli/line cli/text config contracts mailbox/pairing mailbox/peer mailbox/wire runtime runtime/words",
   "cli/run": "agents/run cli/gateway cli/line contracts runtime runtime/processes",
   "cli/outbox": "cli/gateway cli/line cli/text contracts",
+  "cli/state": "cli/gateway cli/line cli/text config contracts",
   "cli/setup": "agents/setup cli/gateway cli/line cli/text config config/edit contracts protocol runtime runtime/words",
   "cli/text": "cli/gateway cli/line contracts contracts/control mailbox/wire protocol runtime runtime/words",
   config: "config/clients config/inputs contracts runtime",
@@ -71,6 +72,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "config contracts contracts/control control gateway/sharing gateway/state observe observe/audit observe/calls observe/metrics protocol runtime",
   "gateway/mailboxes":
     "config contracts contracts/engine endpoint gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/shared mailbox/wire observe runtime runtime/memory sockets",
+  "gateway/move":
+    "contracts gateway/engine gateway/state mailbox/broker mailbox/wire runtime store store/local store/nats store/ownership tokens",
   "gateway/outbox":
     "catalog contracts contracts/engine gateway/state observe outbox outbox/lanes outbox/shared pipeline protocol runtime",
   "gateway/placement":

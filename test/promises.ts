@@ -489,6 +489,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "engine-move",
+    text: "What a gateway keeps is moved into an engine and back, verified and resumable: whoever goes on has all of it, nothing is written over unseen, and the state that was left is refused.",
+    status: "made",
+  },
+  {
     id: "engine-outbox",
     text: "Gateways on one engine keep writes together: any of them takes, shows and settles any, and what one had in hand when it died is delivered by another.",
     status: "made",

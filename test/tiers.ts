@@ -46,6 +46,7 @@ export const INTEGRATION: readonly string[] = [
   "src/executor/server/resume.test.ts",
   "src/gateway/create.test.ts",
   "src/gateway/runs/endpoint-for-runs.test.ts",
+  "src/gateway/state/moved-pins.test.ts",
   "src/gateway/told.test.ts",
   "src/gateway/behind-executor.test.ts",
   "src/gateway/control-routes.test.ts",

@@ -92,6 +92,8 @@ export interface Store extends AsyncDisposable {
   /** The map of that name, for whoever compares or watches: what is written to either is in both. */
   shared<V>(name: string): SharedMap<V>;
   log(name: string): OrderedLog;
+  /** The maps that have something in them, in the order of their names. */
+  mapNames(): readonly string[];
   /** Several writes, one commit: all of them or none. `fn` is run at once; if it throws, nothing is written. */
   batch<T>(fn: (batch: Batch) => T): Promise<T>;
   stats(): StoreStats;

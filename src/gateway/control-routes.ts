@@ -206,6 +206,8 @@ export async function drainRoutes(gateway: Drainable, stop: StopGateway | undefi
     throw new ControlError("denied", "This gateway is alone, without an engine: `toolway down` stops it.");
   };
   if (engine === undefined) return { "GET /gateways": alone, "POST /drain": alone };
+  // The gateway closes by itself then, and says why; the process around it has nothing left to do.
+  if (stop !== undefined) gateway.state.onMarked(() => stop({ drainMs: 0 }));
   // Loaded by those alone who share one.
   const { Drain, DrainError } = await import("./engine/drain.js");
   const drain = new Drain(engine, {

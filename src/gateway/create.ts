@@ -122,6 +122,11 @@ export async function openGateway({ stateDir, opentelemetry, ...parts }: ClosedP
     });
     const audit = config.audit && (await (await import("./lookout/open-audit.js")).openAudit(config.audit, state, log));
     const gateway = new Gateway({ ...parts, state, telemetry, audit });
+    // Whoever moves what we are on has seen nobody, and we came in that moment: two must not deliver the same.
+    state.onMarked((why) => {
+      log.error(why);
+      void gateway.close({ drainMs: 0 }).catch(() => {});
+    });
     await telemetry?.takeMetrics(new MetricReader(gateway.lookout.records, () => gateway.metricFacts(), systemClock));
     return gateway;
   } catch (error) {

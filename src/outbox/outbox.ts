@@ -232,6 +232,7 @@ export class Outbox implements OutboxIntake {
       else {
         this.#unwritten.delete(write);
         this.#forgotten.push(write.sequence);
+        this.#parts.forgot?.(write.facts.id);
       }
     }
     if (this.#forgotten.length >= FORGOTTEN_AT_ONCE) this.#forget();

@@ -44,4 +44,6 @@ export interface OutboxParts {
   readonly resultReply?: ((call: AgentCall, reply: Reply) => Reply) | undefined;
   readonly log: (level: "info" | "warn", text: string) => void;
   readonly ended?: WriteEnded | undefined;
+  /** Nobody can ask for this receipt any more. */
+  readonly forgot?: ((id: string) => void) | undefined;
 }

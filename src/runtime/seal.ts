@@ -131,7 +131,8 @@ export function openKey(keyPath: string): Uint8Array {
   return readKey(keyPath) ?? makeKey(keyPath);
 }
 
-function readKey(path: string): Buffer | undefined {
+/** Undefined where there is no such file. */
+export function readKey(path: string): Uint8Array | undefined {
   let key: Buffer;
   try {
     key = readFileSync(path);
@@ -150,8 +151,8 @@ function readKey(path: string): Buffer | undefined {
   return key;
 }
 
-function makeKey(path: string): Buffer {
-  const key = randomBytes(KEY_BYTES);
+/** Makes a file (0600) of a key, of a new one if none is given. Where there is one already, that one is kept and returned. */
+export function makeKey(path: string, key: Uint8Array = randomBytes(KEY_BYTES)): Uint8Array {
   const made = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
   const fd = openSync(made, "wx", 0o600);
   try {

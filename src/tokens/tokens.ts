@@ -523,7 +523,8 @@ function checkStrength(token: string, where: string): void {
   throw new TokenError("weak", `The token of ${where} ${wrong}. Make a good one with: openssl rand -base64 32`);
 }
 
-function readToken(path: string): string | undefined {
+/** The default token of a file; undefined where there is none. */
+export function readToken(path: string): string | undefined {
   let text: string;
   try {
     text = readFileSync(path, "utf8").trim();
@@ -537,8 +538,8 @@ function readToken(path: string): string | undefined {
   return text;
 }
 
-function makeToken(path: string): { token: string; isNew: boolean } {
-  const token = newToken();
+/** Puts a token into the file of the default one, if there is none yet, and says which is there. */
+export function makeToken(path: string, token: string = newToken()): { token: string; isNew: boolean } {
   const made = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
   const fd = openSync(made, "wx", 0o600);
   try {

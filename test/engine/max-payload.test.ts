@@ -3,9 +3,12 @@
 
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { EngineSettings } from "../../src/contracts/settings.js";
+import { moveState } from "../../src/gateway/move/move.js";
+import { openState } from "../../src/gateway/state/state.js";
 import { startHttpFixture } from "../e2e/harness.js";
 import { callTool } from "../e2e/operator.js";
-import { type EngineGateway, startOnEngine } from "../fixtures/engine-gateways.js";
+import { type EngineGateway, engineKey, startOnEngine } from "../fixtures/engine-gateways.js";
 import { temporaryFolder } from "../fixtures/folders.js";
 import { effectsIn } from "../fixtures/ledger.js";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
@@ -133,5 +136,41 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       }
       expect(got).toEqual(["before", "after"]);
     }
+  });
+
+  it("takes a state of many small writes, takes away what is there of it, and gives it back [engine-move]", async () => {
+    const stateDir = temporaryFolder("toolway-payload-move-");
+    const within = async (act: (put: (n: number, title: string) => Promise<void>) => Promise<unknown>) => {
+      const state = await openState(stateDir, {});
+      const [records, messages] = [state.store?.map("outbox"), state.store?.map("outbox-messages")];
+      await act(async (n, name) => {
+        const key = String(n).padStart(15, "0");
+        await records?.put(key, { v: 1, id: `r-${n}`, server: "tracker", takenMs: n, state: "done", title: name });
+        await messages?.put(key, { title: name });
+      });
+      await state.close();
+    };
+    const { engine } = (gateways[0] as EngineGateway).gateway.config;
+    const move = async (to: "engine" | "local") => {
+      const { moved, kinds } = await moveState({
+        to,
+        stateDir,
+        engine: { ...(engine as EngineSettings), prefix: "payload-move" },
+        env: { ENGINE_KEY: engineKey },
+        signal: new AbortController().signal,
+        dryRun: false,
+        progress: () => {},
+        warn: () => {},
+      });
+      const { count, written, removed } = kinds.find(({ kind }) => kind === "kept writes") ?? {};
+      return { moved, count, written, removed };
+    };
+    const numbers = Array.from({ length: 600 }, (_, n) => n + 1);
+    await within((put) => Promise.all(numbers.map((n) => put(n, "first"))));
+    expect(await move("engine")).toEqual({ moved: true, count: 600, written: 600, removed: 0 });
+    expect(await move("local")).toEqual({ moved: true, count: 600, written: 0, removed: 0 });
+    // The first of them is another now: all behind it go, and come again.
+    await within((put) => put(1, "second"));
+    expect(await move("engine")).toEqual({ moved: true, count: 600, written: 600, removed: 600 });
   });
 });

@@ -52,6 +52,7 @@ import { reload, start, stop } from "./server-verbs.js";
 import { setup } from "./setup.js";
 import { share } from "./share.js";
 import { stateDump } from "./state-dump.js";
+import { stateMove, stateUnmark } from "./state-move.js";
 import { status } from "./status.js";
 import { stdio } from "./stdio.js";
 import { tokenCreate, tokenHeader, tokenList, tokenRedeem, tokenRevoke, tokenRotate, tokenShow } from "./token.js";
@@ -70,7 +71,7 @@ export const groups: Readonly<Record<string, string>> = {
   audit: "What was called and done, in a log that cannot be changed unseen.",
   engine: "The NATS that several gateways share.",
   config: "Checks a config, and prints its JSON Schema.",
-  state: "What the gateway keeps on disk.",
+  state: "What the gateway keeps: a look at it, and moving it.",
 };
 
 export const commands: readonly Command[] = [
@@ -143,6 +144,8 @@ export const commands: readonly Command[] = [
   configCheck,
   configSchema,
   stateDump,
+  stateMove,
+  stateUnmark,
   engineKey,
   completionOf(() => ({ commands, groups })),
   version,

@@ -34,6 +34,26 @@ export async function openSealingKey(
   );
 }
 
+/** The same, where there is one already: nothing is made or wrapped anew. */
+export function findSealingKey(
+  map: SharedMap<WrappedKey>,
+  keys: readonly [EngineKey, ...EngineKey[]],
+): Uint8Array | undefined {
+  const found = map.read(NAME);
+  return found === undefined ? undefined : unwrapKey(found.value, keys);
+}
+
+/** Has the gateways on the engine share this key, where they have none yet. Throws where another was faster. */
+export async function giveSealingKey(
+  map: SharedMap<WrappedKey>,
+  keys: readonly [EngineKey, ...EngineKey[]],
+  key: Uint8Array,
+): Promise<void> {
+  if ((await map.create(NAME, wrapKey(key, keys))) !== undefined) return;
+  if (Buffer.compare(unwrapKey(map.read(NAME)?.value as WrappedKey, keys), key) === 0) return;
+  throw new EngineKeyError("A gateway was started on the engine in this moment, and made a sealing key of its own.");
+}
+
 /** The engine's keys as this gateway was given them. Throws what says where they were looked for. */
 export function engineKeys(key: EngineSecret, env: NodeJS.ProcessEnv): readonly [EngineKey, ...EngineKey[]] {
   const where = key.from === "env" ? `The variable ${key.name}` : `The file ${key.path}`;

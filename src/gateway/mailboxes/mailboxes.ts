@@ -300,9 +300,9 @@ export class Mailboxes {
   }
 
   #warnOfLeft(): void {
-    if (this.#state.store?.log("mail").entries(undefined, 1).next().done !== false) return;
+    if (this.#state.isMovedAway || this.#state.store?.log("mail").entries(undefined, 1).next().done !== false) return;
     this.#log.warn(
-      "messages are kept on this machine's disk from before it had an engine: start it once without, to hand them out",
+      "messages are kept on this machine's disk from before it had an engine, and are not handed out: stop it and move them with `toolway state move --to engine`",
     );
   }
 

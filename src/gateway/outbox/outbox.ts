@@ -98,9 +98,11 @@ export class GatewayOutbox implements OutboxIntake {
     let isLeft = this.#opening === undefined && state.store?.map("outbox").entries({ limit: 1 }).next().done === false;
     if (isLeft && state.engine !== undefined) {
       isLeft = false;
-      log.warn(
-        "calls are kept on this machine's disk from before it had an engine: start it once without, to deliver them",
-      );
+      if (!state.isMovedAway) {
+        log.warn(
+          "calls are kept on this machine's disk from before it had an engine, and are not delivered: stop it and move them with `toolway state move --to engine`",
+        );
+      }
     }
     // On an engine every gateway takes its share of what all of them keep, whatever its own config says.
     if (this.#terms.size > 0 || isLeft || (state.engine !== undefined && !isBroker)) {

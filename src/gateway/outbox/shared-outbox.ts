@@ -21,10 +21,15 @@ interface SharedOutboxParts {
 /** `receipts` is where agents ask. */
 export function openSharedOutbox(
   { Desk: DeskOfOne, Outbox, OutboxOperations }: OutboxModule,
-  { self, partitions, peers }: GatewayEngine,
+  { self, partitions, peers, shared }: GatewayEngine,
   { parts: partsOf, limits, deskParts, giveBack }: SharedOutboxParts,
 ): OpenOutbox & { readonly receipts: ReceiptDesk } {
   const parts = partsOf(() => desk);
+  const moved = shared.map<{ readonly partition: number }>("moved-receipts");
+  // One that stays there since the engine was away costs a line in memory, and nothing else.
+  const forgot = (id: string) => {
+    if (moved.get(id) !== undefined) moved.delete(id).catch(() => {});
+  };
   const outbox = new SharedOutbox({
     self,
     partitions,
@@ -35,14 +40,15 @@ export function openSharedOutbox(
         if (!mayAct()) throw new Fault("unavailable", "Another gateway keeps this server's writes by now.");
         parts.send(call, server, tool);
       };
-      const one = new Outbox({ ...parts, ...own, send, limits: limits() });
+      const one = new Outbox({ ...parts, ...own, send, forgot, limits: limits() });
       return { outbox: one, operations: new OutboxOperations(one, systemClock) };
     },
     targetOf: (server) => parts.targetOf?.(server),
     deliver: parts.send,
     giveBack,
   });
-  const all = { outbox, self, partitions, peers };
+  const movedTo = (id: string) => moved.get(id)?.partition;
+  const all = { outbox, self, partitions, peers, movedTo };
   const operator = new SharedReceipts(all);
   const desk = new DeskOfOne({ ...deskParts, receipts: operator });
   return { outbox, operator, desk, receipts: new SharedDesk(desk, all, deskParts) };

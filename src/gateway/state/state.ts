@@ -27,6 +27,8 @@ import { MemoryMap } from "../../store/memory-map.js";
 import { StoreError } from "../../store/store-error.js";
 import { newSecret, TokenBook, type TokenRecord } from "../../tokens/tokens.js";
 import type { RunRecord } from "../runs/run-book.js";
+import { demandUnmarked, MARK_MAP, markOf } from "./mark.js";
+import { joinPins } from "./pin-record.js";
 import type { EraRecord } from "./stored-eras.js";
 import type { PinRecord } from "./stored-pins.js";
 
@@ -65,6 +67,10 @@ export interface GatewayState {
   readonly tasks: SharedMap<TaskRecord>;
   /** Where mailboxes are kept. Undefined where nothing outlives the process: there are none then. */
   readonly store: Store | undefined;
+  /** Whether what is on this machine's disk was moved away: what is queued there is somebody else's. */
+  readonly isMovedAway: boolean;
+  /** Tells where what several gateways share is, or was since it was opened, moved elsewhere: this one must stop. */
+  onMarked(listener: (why: string) => void): void;
   dump(): AsyncIterable<DumpEntry>;
   close(): Promise<void>;
 }
@@ -90,7 +96,14 @@ export interface SharedPlace {
 /** Takes the lock of `dir` first. Throws what says who holds it, or what is wrong with the directory. */
 export async function openState(dir: string | undefined, env: NodeJS.ProcessEnv): Promise<GatewayState> {
   const place = dir === undefined ? memoryPlace() : await openPlace(dir);
-  return withPlace(place, () => stateOf(place, undefined, tokensOf(place, env)));
+  return withPlace(place, async () => {
+    // Before a token is looked up: nothing of it is used.
+    if (place.store !== undefined) {
+      await demandUnmarked(place.store);
+      await joinPins(place.store);
+    }
+    return stateOf(place, undefined, tokensOf(place, env));
+  });
 }
 
 /** The same for one of several gateways. The engine is closed with the state, and where it cannot be opened. */
@@ -104,6 +117,7 @@ export async function openSharedState(
   return withPlace(place, async () => {
     const shared = await openEngine();
     try {
+      await demandUnmarked(shared.engine.shared);
       const { map, tokens } = await sharedTokens(shared, env);
       map.watch((id, record) => tokens.told(id, record));
       return stateOf(place, shared, tokens);
@@ -236,6 +250,22 @@ function stateOf(place: Place, shared: SharedPlace | undefined, tokens: TokenBoo
     taskIds: taskIdsOf(key),
     tasks: maps.shared<TaskRecord>("tasks"),
     store,
+    isMovedAway: store !== undefined && markOf(store) !== undefined,
+    onMarked(listener) {
+      const marks = shared?.engine.shared;
+      if (marks === undefined) return;
+      const look = () => {
+        const mark = markOf(marks);
+        if (mark === undefined) return;
+        // Where the sentence cannot be loaded, it must stop all the same.
+        const short = `What is kept in ${mark.self} is moved to ${mark.other}.`;
+        const text = import("./mark-text.js").then(({ refusalOf }) => refusalOf(mark)).catch(() => short);
+        void text.then(listener);
+      };
+      marks.shared(MARK_MAP).watch(look);
+      // It may have been marked between our opening it and this moment; nobody would tell it again.
+      look();
+    },
     dump: () => withoutBodies(allEntries(known, store, shared?.engine.shared)),
     async close() {
       try {

@@ -73,9 +73,7 @@ export class DeadLetters {
   /** Undefined where it is not there, or not yet. */
   read(sequence: number): { readonly why: string; readonly at: number; readonly record: string } | undefined {
     const json = this.#log.get(sequence);
-    if (json === undefined) return undefined;
-    const { why, at } = headOf(json);
-    return { why, at, record: json.slice(json.indexOf(RECORD_MARK) + RECORD_MARK.length, -1) };
+    return json === undefined ? undefined : deadLetterOf(json);
   }
 
   /** Takes one out in a batch; once that is committed it is forgotten. */
@@ -102,6 +100,11 @@ export class DeadLetters {
 
 /** The reason before it is JSON, in which a quote is escaped: this stands nowhere before the record. */
 const RECORD_MARK = ',"record":';
+
+/** A dead letter from what is stored of it. */
+export function deadLetterOf(json: string): DeadLetter & { readonly record: string } {
+  return { ...headOf(json), record: json.slice(json.indexOf(RECORD_MARK) + RECORD_MARK.length, -1) };
+}
 
 /** What stands before the record, which may be long and is not parsed for it. */
 function headOf(json: string): DeadLetter {

@@ -41,6 +41,12 @@ interface SharedReceiptsOptions {
   readonly partitions: Partitions;
   readonly peers: Peers;
   readonly self: string;
+  /** The partition of a receipt whose id names none: one that was given on a disk, before that was moved into the engine. */
+  readonly movedTo: (id: string) => number | undefined;
+}
+
+function partitionIn({ partitions, movedTo }: SharedReceiptsOptions, id: string): number | undefined {
+  return partitionOfReceipt(id, partitions.count) ?? movedTo(id);
 }
 
 type Verb = "list" | "show" | "lanes" | "retry" | "drop" | "hold" | "release" | "resolve" | "of";
@@ -118,7 +124,7 @@ export class SharedReceipts implements Receipts, OutboxOperator {
   }
 
   async show(id: string): Promise<OutboxEntry | undefined> {
-    if (partitionOfReceipt(id, this.#options.partitions.count) === undefined) return undefined;
+    if (partitionIn(this.#options, id) === undefined) return undefined;
     return (await this.#ofWrite("show", id)) as OutboxEntry | undefined;
   }
 
@@ -143,12 +149,12 @@ export class SharedReceipts implements Receipts, OutboxOperator {
   }
 
   #ownerHere(id: string): OpenPartition | undefined {
-    const partition = partitionOfReceipt(id, this.#options.partitions.count);
+    const partition = partitionIn(this.#options, id);
     return partition === undefined ? undefined : this.#options.outbox.at(partition);
   }
 
   #ofWrite(verb: Verb, id: string, ...more: unknown[]): Promise<unknown> {
-    const partition = partitionOfReceipt(id, this.#options.partitions.count);
+    const partition = partitionIn(this.#options, id);
     if (partition === undefined) throw new SharedOutboxError(`There is no receipt ${id} (\`toolway outbox list\`).`);
     return this.#atOwner(partition, verb, [id, ...more]);
   }
@@ -268,7 +274,7 @@ export class SharedDesk implements ReceiptDesk {
     const { hasOutbox, keyOf, taskIds } = this.#parts;
     const { partitions } = this.#options;
     const ofReceipt = (id: unknown) =>
-      typeof id === "string" && hasOutbox(scope) ? partitionOfReceipt(id, partitions.count) : undefined;
+      typeof id === "string" && hasOutbox(scope) ? partitionIn(this.#options, id) : undefined;
     switch (method) {
       case "tools/call": {
         const args = params?.["arguments"];

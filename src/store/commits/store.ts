@@ -29,7 +29,7 @@ import { CommitWriter, type Condition } from "./writer.js";
 /** A key that is longer is named by its hash: engines bound their subjects, and this leaves room for a prefix. */
 const MAX_SUBJECT_KEY_BYTES = 96;
 /** Beside the values, in a commit: its head. */
-const HEAD_BYTES = 8 * 1024;
+export const HEAD_BYTES = 8 * 1024;
 /** Longer than anybody follows late without beginning from the start. */
 export const DELETION_KEPT_MS = 10 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
@@ -64,6 +64,8 @@ export interface CommitStoreOptions {
   readonly where: string;
   /** Seals all values that leave this process. Undefined where they are in clear: the sealing key itself, and tests. */
   readonly vault?: TextVault | undefined;
+  /** Nothing is written, and nobody shut out: a partition stays its owner's. */
+  readonly readOnly?: boolean | undefined;
   /** Told once, when the store is another's from now on, or something in it cannot be read. */
   readonly warn?: ((text: string) => void) | undefined;
 }
@@ -156,6 +158,7 @@ class CommitStore implements Store {
     if (this.#heldSubjects.size > 0) {
       throw new StoreError("newer", `${where} was written by a newer version of Toolway; update this one.`);
     }
+    if (this.#options.readOnly === true) return;
     // A former owner is refused from here on; what it wrote until then is told before our own commit is.
     takeover = (await this.submit([], undefined))?.sequence ?? 0;
     this.#writer.own();
@@ -193,6 +196,12 @@ class CommitStore implements Store {
     return log;
   }
 
+  mapNames(): readonly string[] {
+    const names: string[] = [];
+    for (const [kind, name, { count }] of this.#state.spaces()) if (kind === "map" && count > 0) names.push(name);
+    return names.sort(compareUtf8);
+  }
+
   async batch<T>(fn: (batch: Batch) => T): Promise<T> {
     const writes: CommitWrite[] = [];
     const appended: { sequence: number }[] = [];
@@ -228,6 +237,9 @@ class CommitStore implements Store {
   ): Promise<{ readonly sequence: number; readonly firstAppend: number } | undefined> {
     const { where, stream } = this.#options;
     if (this.#closing !== undefined) return Promise.reject(new StoreError("closed", `${where} is closed.`));
+    if (this.#options.readOnly === true) {
+      return Promise.reject(new StoreError("read-only", `${where} is open for reading only.`));
+    }
     return new Promise((resolve, reject) => {
       let bytes = 0;
       const subjects = new Set<string>();
@@ -315,7 +327,7 @@ class CommitStore implements Store {
 
   /** What nothing needs any more goes: by our hand in a partition, by the engine's in a shared store. */
   #clean(): void {
-    if (!this.#isCurrent) return;
+    if (!this.#isCurrent || this.#options.readOnly === true) return;
     const isPartition = this.#options.layout === "partition";
     const now = this.#options.pace.now();
     for (let garbage = this.#state.takeGarbage(); garbage.length > 0; garbage = this.#state.takeGarbage()) {

@@ -12,7 +12,7 @@ import { Committer, envStats, fileEnd, usedBytes, type Write } from "./committer
 import { type Backing, decode, StoredLog, StoredMap, walk } from "./entries.js";
 import type { Env } from "./env.js";
 import { checkHeader, prepareLockFile } from "./files.js";
-import { parseKey } from "./keys.js";
+import { after, parseKey, prefixOf } from "./keys.js";
 import { MIGRATIONS, type Migration, migrate } from "./migrations.js";
 import { Space } from "./space.js";
 
@@ -153,6 +153,23 @@ class LmdbStore implements Store, Backing {
       this.#logs.set(name, log);
     }
     return log;
+  }
+
+  mapNames(): readonly string[] {
+    const names: string[] = [];
+    const end = after(Buffer.from("m"));
+    try {
+      // From the first key of each map to the first behind it: none of the others is looked at.
+      for (let start: Uint8Array = Buffer.from("m"); ; ) {
+        const [key] = this.env().getKeys({ start, end, limit: 1 });
+        const name = key === undefined ? undefined : parseKey(key)?.name;
+        if (name === undefined) return names;
+        names.push(name);
+        start = after(prefixOf("map", name));
+      }
+    } catch (error) {
+      throw toStoreError(error, this.path);
+    }
   }
 
   async batch<T>(fn: (batch: Batch) => T): Promise<T> {

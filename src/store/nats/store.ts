@@ -6,10 +6,10 @@ import { DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType, type Str
 import type { Store } from "../../contracts/store.js";
 import { systemClock } from "../../runtime/clock.js";
 import type { TextVault } from "../../runtime/seal.js";
-import { openCommitStore } from "../commits/store.js";
+import { HEAD_BYTES, openCommitStore } from "../commits/store.js";
 import type { TryPace } from "../commits/stream.js";
 import { StoreError } from "../store-error.js";
-import { type EngineConnection, JetStreamStream } from "./stream.js";
+import { type EngineConnection, JetStreamStream, maxBodyBytes } from "./stream.js";
 
 /** Servers from 2.15 on allow a thousand unless a number is said: one for each gateway that follows, and those it left behind. */
 const MAX_CONSUMERS = 100_000;
@@ -35,6 +35,15 @@ export interface NatsStores {
   shared(vault?: TextVault): Promise<Store>;
   /** For its owner alone: whoever opened it before is refused from then on. Those of a group are apart from all others. */
   partition(number: number, vault?: TextVault, group?: string): Promise<Store>;
+  /** For a look at what its owner keeps: it stays that one's, and nothing can be written. */
+  readPartition(number: number, vault?: TextVault, group?: string): Promise<Store>;
+  /** The partitions that anything was ever written to. */
+  partitionsInUse(): Promise<readonly PartitionName[]>;
+}
+
+export interface PartitionName {
+  readonly number: number;
+  readonly group: string | undefined;
 }
 
 const realPace: TryPace = {
@@ -44,32 +53,73 @@ const realPace: TryPace = {
 };
 
 export async function openNatsStores(options: NatsStoreOptions): Promise<NatsStores> {
-  const { engine, prefix, warn } = options;
+  const { keys, parts } = streamsOf(options.prefix);
+  await makeStream(options, keys);
+  await makeStream(options, parts);
+  return storesOf(options);
+}
+
+/** The same where they are there already; undefined, and nothing is made, where one of them is not. */
+export async function findNatsStores(options: NatsStoreOptions): Promise<NatsStores | undefined> {
+  const { keys, parts } = streamsOf(options.prefix);
+  const manager = await jetstreamManager(options.engine.connection, { checkAPI: false, timeout: MANAGE_MS });
+  for (const { name } of [keys, parts]) {
+    try {
+      await manager.streams.info(name);
+    } catch (error) {
+      if ((error as { code?: number }).code === STREAM_NOT_FOUND) return undefined;
+      throw madeError(name, error);
+    }
+  }
+  return storesOf(options);
+}
+
+/** What a sealed value may have, by what the engine says of its messages now. */
+export function maxSealedBytes(engine: EngineConnection): number {
+  return Math.floor((maxBodyBytes(engine) - HEAD_BYTES) * (3 / 4));
+}
+
+function streamsOf(prefix: string): { readonly keys: Asked; readonly parts: Asked } {
   if (!PREFIX.test(prefix)) {
     throw new StoreError(
       "invalid",
       `"${prefix}" cannot be the engine's prefix: letters, digits, "_" and "-", at most 32.`,
     );
   }
-  const keys = `${prefix}_state`;
-  const parts = `${prefix}_parts`;
-  await makeStream(options, { name: keys, subjects: [`${prefix}.state.>`], max_msgs_per_subject: 1 });
-  await makeStream(options, { name: parts, subjects: [`${prefix}.parts.>`] });
+  return {
+    keys: { name: `${prefix}_state`, subjects: [`${prefix}.state.>`], max_msgs_per_subject: 1 },
+    parts: { name: `${prefix}_parts`, subjects: [`${prefix}.parts.>`] },
+  };
+}
+
+function storesOf({ engine, prefix, warn }: NatsStoreOptions): NatsStores {
+  const keys = streamsOf(prefix).keys.name;
+  const parts = streamsOf(prefix).parts.name;
   const rest = { pace: realPace, warn };
   const sharedStore = async (part: string, vault: TextVault | undefined) => {
     const stream = await JetStreamStream.open(engine, keys, realPace);
     const where = `the engine (${keys})`;
     return openCommitStore({ ...rest, stream, layout: "shared", prefix: `${prefix}.state.${part}.`, where, vault });
   };
+  const partition = async ({ number, group }: PartitionName, vault: TextVault | undefined, readOnly: boolean) => {
+    const stream = await JetStreamStream.open(engine, parts, realPace);
+    const name = group === undefined ? String(number) : `${group}-${number}`;
+    const where = `partition ${name} of the engine (${parts})`;
+    const own = `${prefix}.parts.${name}.`;
+    return openCommitStore({ ...rest, stream, layout: "partition", prefix: own, where, vault, readOnly });
+  };
   return {
     keys: () => sharedStore("keys", undefined),
     shared: (vault) => sharedStore("maps", vault),
-    async partition(number, vault, group) {
-      const stream = await JetStreamStream.open(engine, parts, realPace);
-      const name = group === undefined ? String(number) : `${group}-${number}`;
-      const where = `partition ${name} of the engine (${parts})`;
-      const own = `${prefix}.parts.${name}.`;
-      return openCommitStore({ ...rest, stream, layout: "partition", prefix: own, where, vault });
+    partition: (number, vault, group) => partition({ number, group }, vault, false),
+    readPartition: (number, vault, group) => partition({ number, group }, vault, true),
+    async partitionsInUse() {
+      const manager = await jetstreamManager(engine.connection, { checkAPI: false, timeout: MANAGE_MS });
+      const { state } = await manager.streams.info(parts, { subjects_filter: `${prefix}.parts.>` });
+      return Object.keys(state.subjects ?? {}).flatMap((subject) => {
+        const found = /^(?:(.+)-)?(\d+)$/.exec(subject.slice(`${prefix}.parts.`.length).split(".")[0] ?? "");
+        return found === null ? [] : [{ number: Number(found[2]), group: found[1] }];
+      });
     },
   };
 }

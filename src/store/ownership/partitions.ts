@@ -60,6 +60,13 @@ export async function openPartitions(options: PartitionsOptions): Promise<Partit
   return new OwnedPartitions(options, count);
 }
 
+/** FNV-1a: small, and the same everywhere. */
+export function partitionOf(key: string, count: number): number {
+  let hash = 0x811c9dc5;
+  for (let n = 0; n < key.length; n++) hash = Math.imul(hash ^ key.charCodeAt(n), 0x01000193);
+  return (hash >>> 0) % count;
+}
+
 class OwnedPartitions implements Partitions {
   readonly count: number;
   readonly #options: PartitionsOptions;
@@ -100,11 +107,8 @@ class OwnedPartitions implements Partitions {
     });
   }
 
-  /** FNV-1a: small, and the same everywhere. */
   of(key: string): number {
-    let hash = 0x811c9dc5;
-    for (let n = 0; n < key.length; n++) hash = Math.imul(hash ^ key.charCodeAt(n), 0x01000193);
-    return (hash >>> 0) % this.count;
+    return partitionOf(key, this.count);
   }
 
   ownerOf(partition: number): string | undefined {
