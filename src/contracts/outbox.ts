@@ -126,8 +126,20 @@ export interface EndedWrite {
 
 export type WriteEnded = (write: EndedWrite) => void;
 
+/** One step of what became of a write. The same again and again is one step, from its first time to its last. */
+export interface LifeStep {
+  readonly atMs: number;
+  readonly state: WriteState;
+  readonly why?: string | undefined;
+  /** Absent where it was once. */
+  readonly times?: number | undefined;
+  readonly lastMs?: number | undefined;
+}
+
 /** A write as the operator sees it: whose it is, and what holds it. */
 export interface OutboxEntry extends Receipt {
+  /** What became of it since it was taken, the oldest first. Absent in lists. */
+  readonly life?: readonly LifeStep[] | undefined;
   readonly principal: string;
   readonly lane: string;
   /** Undefined where a person need not do anything. */
@@ -143,6 +155,10 @@ export interface OutboxLane {
   readonly oldestMs: number | undefined;
   /** Undefined where it goes on by itself. */
   readonly heldFor: string | undefined;
+  /** By an operator, with all of its lanes: one by itself is not released then. */
+  readonly isServerHeld: boolean;
+  /** False for a write without an order, which is a lane by itself, of a name that nobody gave. */
+  readonly isOrdered: boolean;
 }
 
 /** What there is of kept writes, as counted while they change: nothing is walked to tell it. */

@@ -103,6 +103,9 @@ describe("routes about kept calls", () => {
       return entry(id);
     };
     const lanes = async (server: string, lane: string | undefined) => done.push(`${server} ${lane}`);
+    const ann = { server: "s", lane: "ann", depth: 2, oldestMs: 5_000, heldFor: undefined };
+    const told = { isServerHeld: false, isOrdered: true };
+    const bob = { ...ann, ...told, lane: "bob", depth: 1, oldestMs: 4_000, heldFor: "it is quarantined" };
     operator = {
       own: { list: () => [], lanes: () => [] },
       list: (filter) => {
@@ -110,15 +113,12 @@ describe("routes about kept calls", () => {
         return [entry("r1")];
       },
       show: (id) => (id === "r/1" ? entry(id) : undefined),
-      lanes: () => [
-        { server: "s", lane: "ann", depth: 2, oldestMs: 5_000, heldFor: undefined },
-        { server: "s", lane: "bob", depth: 1, oldestMs: 4_000, heldFor: "it is quarantined" },
-      ],
+      lanes: () => [{ ...ann, ...told }, bob],
       totals: (maxHeld) => ({
         waiting: 3,
         oldestMs: 4_000,
         unknown: 1,
-        held: [{ server: "s", lane: "bob", depth: 1, oldestMs: 4_000, heldFor: "it is quarantined" }].slice(0, maxHeld),
+        held: [bob].slice(0, maxHeld),
         heldCount: 1,
       }),
       retry: change("retry"),

@@ -453,12 +453,13 @@ export function outboxRoutes(find: () => OutboxOperator | undefined): ControlRou
   };
 }
 
-/** Lists say what there is; the results themselves are shown one at a time. */
+/** Lists say what there is; the results themselves, and how it came to them, are shown one at a time. */
 function withoutOutcome({
   result: _result,
   error: _error,
+  life: _life,
   ...entry
-}: OutboxEntry): Omit<OutboxEntry, "result" | "error"> {
+}: OutboxEntry): Omit<OutboxEntry, "result" | "error" | "life"> {
   return entry;
 }
 

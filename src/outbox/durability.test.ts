@@ -45,6 +45,19 @@ describe("a kill", () => {
   });
 });
 
+it("what became of a write is kept step by step, the same again and again as one, over a kill too [bounded]", async () => {
+  const { id } = await world.queued({ n: 1, request_id: "k1" });
+  const steps = (one: World) => (one.desk.show(id)?.life ?? []).map(({ state, times = 1 }) => [state, times]);
+  expect(steps(world)).toEqual([["queued", 1]]);
+  const next = world.again();
+  await next.rest();
+  expect(steps(next)[0]).toEqual(["queued", 1]);
+  await next.answer(DONE);
+  expect(steps(next).at(-1)).toEqual(["done", 1]);
+  expect(next.desk.list({ limit: 1 })[0]?.why).toBeUndefined();
+  await next.outbox.close();
+});
+
 it("what there is of writes and lanes is counted while it changes, over a restart too, and no write is walked over to tell it", async () => {
   expect(world.desk.totals(1)).toEqual({ waiting: 0, oldestMs: undefined, unknown: 0, held: [], heldCount: 0 });
   const bornMs = world.wallMs;

@@ -66,6 +66,7 @@ export class OutboxOperations implements Receipts, OutboxOperator {
     return this;
   }
 
+  /** Without their results and lives, which are shown one at a time. */
   list(filter: OutboxFilter): readonly OutboxEntry[] {
     const { server, principal, state, limit } = filter;
     const fits = ({ facts, state: is }: KeptWrite) =>
@@ -79,7 +80,7 @@ export class OutboxOperations implements Receipts, OutboxOperator {
         (state === undefined || state === "queued"),
     );
     const known = newest([...this.#outbox.lanes.all].filter(fits), Math.max(0, limit - strange.length));
-    return [...strange.slice(0, limit).map(strangeEntry), ...known.map((write) => this.#entry(write))];
+    return [...strange.slice(0, limit).map(strangeEntry), ...known.map((write) => this.#entry(write, false))];
   }
 
   show(id: string): OutboxEntry | undefined {
@@ -148,28 +149,33 @@ export class OutboxOperations implements Receipts, OutboxOperator {
     throw new OutboxError(`Receipt ${id}: ${strangeWhy(strange)}`);
   }
 
-  #entry(write: KeptWrite): OutboxEntry {
+  #entry(write: KeptWrite, isWhole = true): OutboxEntry {
     const lane = this.#outbox.lanes.laneOf(write);
     const waitsUntilMs = lane === undefined ? 0 : Math.max(lane.notBeforeMs, lane.server.away?.untilMs ?? 0);
     const inMs = waitsUntilMs - this.#now();
     return {
-      ...this.#outbox.receipt(write),
+      ...this.#outbox.receipt(write, isWhole),
       principal: write.facts.principal.id,
       lane: write.facts.lane ?? "",
       heldFor: this.#outbox.lanes.holdOf(write)?.why,
       nextTryMs: write.state === "queued" && inMs > 0 ? Math.round(this.#wall() + inMs) : undefined,
       bytes: write.facts.bytes,
+      ...(isWhole && { life: write.life ?? [] }),
     };
   }
 
   #lane(lane: WriteLane): OutboxLane {
     const [first] = lane.writes;
+    // One that is empty may wait to be told what became of its write.
+    const known = first ?? lane.hold?.of;
     return {
       server: lane.server.name,
       lane: lane.key,
       depth: lane.writes.length,
       oldestMs: first?.facts.takenMs,
       heldFor: holdOfLane(lane)?.why,
+      isServerHeld: lane.server.isHeld,
+      isOrdered: known === undefined || known.facts.lane !== undefined,
     };
   }
 }

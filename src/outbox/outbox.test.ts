@@ -1,6 +1,6 @@
 // What becomes of one call of a kept tool: its key, its answer or receipt, faults, cancels, and how it is delivered.
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { lentPieces } from "../../test/fixtures/lent-pieces.js";
 import {
   AWAY,
@@ -288,6 +288,35 @@ describe("a write that did not arrive", () => {
     await world.answer(DONE);
     expect(world.sent).toHaveLength(5);
     expect(world.records.map(({ state }) => state)).toEqual(["done", "done", "done"]);
+  });
+
+  it("says of a lane whether all of its server is held, which a release of the lane does not end", async () => {
+    await world.queued({ n: 1 });
+    const [lane] = world.desk.lanes();
+    expect(lane).toMatchObject({ isServerHeld: false, isOrdered: true });
+    await world.desk.hold("tracker", undefined);
+    await world.desk.release("tracker", lane?.lane);
+    expect(world.desk.lanes()).toMatchObject([{ isServerHeld: true }]);
+    await world.desk.release("tracker", undefined);
+    world.terms = { ...KEYED, lane: { by: "none" } };
+    world.call({ n: 2 });
+    await world.rest();
+    const told = world.desk.lanes().map(({ isServerHeld, isOrdered }) => [isServerHeld, isOrdered]);
+    expect(told).toEqual([
+      [false, true],
+      [false, false],
+    ]);
+  });
+
+  it("is listed without its result, which is not read for that", async () => {
+    world.call({ n: 1 });
+    await world.rest();
+    await world.answer(DONE);
+    await world.rest();
+    const read = vi.spyOn(world.outbox.journal, "result");
+    const [listed] = world.desk.list({ limit: 10 });
+    expect([listed?.state, listed?.result, read.mock.calls.length]).toEqual(["done", undefined, 0]);
+    expect(world.desk.show(listed?.id ?? "")?.result).toBeDefined();
   });
 
   it("holds its lane where it is forbidden, until a person lets it go", async () => {

@@ -186,11 +186,14 @@ export class Outbox implements OutboxIntake {
     }
   }
 
-  receipt(write: KeptWrite): Receipt {
+  /** `withResult` false: for a list, whose results nobody reads, and which are read from disk one by one. */
+  receipt(write: KeptWrite, withResult = true): Receipt {
     const { facts } = write;
     const isEnding = this.#ending.has(write);
     const kept =
-      write.hasResult && !isEnding ? (this.journal.result(write.sequence) ?? this.#unwritten.get(write)) : undefined;
+      withResult && write.hasResult && !isEnding
+        ? (this.journal.result(write.sequence) ?? this.#unwritten.get(write))
+        : undefined;
     return {
       id: facts.id,
       server: facts.server,

@@ -12,7 +12,7 @@ import { count, fittedTable, heading, longDuration, oneLine, type Style, styleOf
 const WHY_WIDTH = 200;
 
 /** What a list has of a write; its result is shown by `show` alone. */
-export type ListedWrite = Omit<OutboxEntry, "result" | "error">;
+export type ListedWrite = Omit<OutboxEntry, "result" | "error" | "life">;
 
 export function writeTable(writes: readonly ListedWrite[], io: Io, nowMs: number): string {
   const style = styleOf(io);
@@ -46,6 +46,10 @@ export function writeText(entry: OutboxEntry, io: Io, nowMs: number): string {
   if (entry.position !== undefined) facts.push(["before it", grouped(entry.position)]);
   if (entry.nextTryMs !== undefined)
     facts.push(["next try", `in ${longDuration(Math.max(0, entry.nextTryMs - nowMs))}`]);
+  for (const { atMs, state, why, times = 1 } of entry.life ?? []) {
+    const often = times === 1 ? "" : `, ${grouped(times)} times`;
+    facts.push(["then", `${state}${often}, from ${ago(atMs)}${why === undefined ? "" : `: ${visible(why)}`}`]);
+  }
   if (entry.why !== undefined) facts.push(["why", visible(entry.why)]);
   if (entry.heldFor !== undefined) facts.push(["held", style.red(visible(entry.heldFor))]);
   if (entry.result !== undefined) facts.push(["result", visible(entry.result)]);

@@ -2,12 +2,14 @@
 // out a secret that is in use, or that end the gateway, are not among them; none takes a command, an address or a path.
 
 import type { AuditAnswer } from "../../contracts/control/audit.js";
+import type { OutboxEntry } from "../../contracts/outbox.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import type { ControlHandler, ControlRoutes } from "../../control/server.js";
 import { tokenRoutesOfPage } from "./token-routes.js";
 
-/** Viewers see it without the arguments that it may hold; whoever acts sees all of it. */
+/** Viewers see these without the arguments and results that they may hold; whoever acts sees all of it. */
 const AUDIT = "GET /audit";
+const WRITE = "GET /outbox/writes/:id";
 
 const SEEING = [
   "GET /status",
@@ -36,7 +38,7 @@ const SEEING = [
 
 /** For operators alone: what acts, and what shows the results of agents' calls. */
 const ACTING = [
-  "GET /outbox/writes/:id",
+  WRITE,
   "GET /calls/:seq/bodies",
   "POST /record",
   "POST /record/stop",
@@ -68,7 +70,11 @@ const ACTING = [
 export function shownRoutes(routes: ControlRoutes): { seeing: ControlRoutes; acting: ControlRoutes } {
   const acting = picked(routes, ACTING);
   return {
-    seeing: { ...picked(routes, SEEING), [AUDIT]: withoutArguments(acting[AUDIT] as ControlHandler) },
+    seeing: {
+      ...picked(routes, SEEING),
+      [AUDIT]: withoutArguments(acting[AUDIT] as ControlHandler),
+      [WRITE]: withoutResult(acting[WRITE] as ControlHandler),
+    },
     acting: { ...acting, ...tokenRoutesOfPage(routes) },
   };
 }
@@ -78,6 +84,13 @@ function withoutArguments(audit: ControlHandler): ControlHandler {
   return async (request) => {
     const { lines, ...rest } = (await audit(request)) as AuditAnswer;
     return { ...rest, lines: lines.map(({ arguments: _, ...line }) => line) };
+  };
+}
+
+function withoutResult(write: ControlHandler): ControlHandler {
+  return async (request) => {
+    const { result: _, error: __, ...entry } = (await write(request)) as OutboxEntry;
+    return entry;
   };
 }
 

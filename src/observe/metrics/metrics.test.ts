@@ -284,9 +284,10 @@ describe("what is counted of calls and servers [metrics-agree]", () => {
 
 describe("the metrics of a gateway", () => {
   it("say what its status says, and what Node says of itself", () => {
+    const told = { isServerHeld: false, isOrdered: true };
     const lanes = () => [
-      { server: "mail", lane: "a", depth: 4, oldestMs: Date.UTC(2026, 0, 1, 0, 0, 30), heldFor: undefined },
-      { server: "mail", lane: "b", depth: 3, oldestMs: Date.UTC(2026, 0, 1, 0, 0, 40), heldFor: undefined },
+      { server: "mail", lane: "a", depth: 4, oldestMs: Date.UTC(2026, 0, 1, 0, 0, 30), heldFor: undefined, ...told },
+      { server: "mail", lane: "b", depth: 3, oldestMs: Date.UTC(2026, 0, 1, 0, 0, 40), heldFor: undefined, ...told },
     ];
     const list = () => [{ server: "mail" }, { server: "mail" }] as never;
     const { write, gauges } = all({ outbox: { lanes, list } });

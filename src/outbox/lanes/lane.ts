@@ -1,7 +1,7 @@
 // What the heart of the outbox holds in memory: writes, their lanes, and the servers that these go to. They are plain
 // data with the small questions that can be asked of them; what happens to them is lanes.ts.
 
-import type { WriteState } from "../../contracts/outbox.js";
+import type { LifeStep, WriteState } from "../../contracts/outbox.js";
 import { writtenFacts } from "./kept-facts.js";
 import {
   type HoldKind,
@@ -11,6 +11,11 @@ import {
   type WriteProgress,
   type WriteRecord,
 } from "./write.js";
+
+/** The same in a row is one step: more different ones than this are a server that changes its mind. The oldest give way. */
+const MAX_LIFE = 12;
+/** Of a reason that a server had a part in. With 12 steps it is 3 kB of a record at most. */
+const MAX_LIFE_WHY = 200;
 
 export interface Hold {
   readonly kind: HoldKind;
@@ -31,6 +36,7 @@ const CHARGED = 128;
 
 /** What most writes that wait have nothing of. */
 interface Rest {
+  life: readonly LifeStep[] | undefined;
   message: WriteMessage | undefined;
   round: number;
   resultBytes: number;
@@ -41,6 +47,7 @@ interface Rest {
 }
 
 const NOTHING: Readonly<Rest> = {
+  life: undefined,
   message: undefined,
   round: 0,
   resultBytes: 0,
@@ -82,6 +89,7 @@ export class KeptWrite {
     this.held = record.held === true;
     this.message = record.message;
     this.round = record.round ?? 0;
+    this.life = Array.isArray(record.life) ? record.life : undefined;
     this.hasResult = record.hasResult === true;
     this.resultBytes = record.resultBytes ?? 0;
     this.isCommitted = true;
@@ -180,6 +188,15 @@ export class KeptWrite {
     this.#keep("message", value);
   }
 
+  /** Most writes are sent once and done: they have none before their end. */
+  get life(): readonly LifeStep[] | undefined {
+    return this.#rest.life;
+  }
+
+  set life(value: readonly LifeStep[] | undefined) {
+    this.#keep("life", value);
+  }
+
   get round(): number {
     return this.#rest.round;
   }
@@ -232,6 +249,18 @@ export class KeptWrite {
     this.#keep("endedMs", value);
   }
 
+  /** It is this from now on, for this reason. Whoever calls it sets the state itself. */
+  becomes(state: WriteState, why: string | undefined, wallMs: number): void {
+    if (this.state !== state) this.sinceMs = wallMs;
+    this.why = why;
+    const life = this.life ?? [];
+    const last = life.at(-1);
+    const short = why?.slice(0, MAX_LIFE_WHY);
+    if (last !== undefined && last.state === state && last.why === short) {
+      this.life = [...life.slice(0, -1), { ...last, times: (last.times ?? 1) + 1, lastMs: wallMs }];
+    } else this.life = [...life.slice(1 - MAX_LIFE), { atMs: wallMs, state, why: short }];
+  }
+
   get isKeyed(): boolean {
     const { key } = this.facts.terms;
     return key !== undefined && (key.in !== "message" || this.message !== undefined);
@@ -265,6 +294,7 @@ export class KeptWrite {
       held: this.held || undefined,
       message: this.message,
       round: this.round || undefined,
+      life: this.life,
       hasResult: this.hasResult || undefined,
       resultBytes: this.resultBytes || undefined,
       ageMs: Math.max(0, nowMs - this.bornMs),

@@ -55,6 +55,18 @@ function take(lanes: Lanes, id: string, server: string, lane: string | undefined
 const sentIn = (steps: readonly Step[]) =>
   steps.filter((step) => step.do === "send").map(({ write }) => write.facts.id);
 
+it("a write's life is bounded: the same reason in a row is one step with its times, and the oldest of many give way [bounded]", () => {
+  const lanes = makeLanes();
+  const write = take(lanes, "w1", "a", "lane", 0);
+  for (let n = 0; n < 5; n++) write.becomes("queued", "away", WALL_MS + n);
+  expect(write.life).toEqual([{ atMs: WALL_MS, state: "queued", why: "away", times: 5, lastMs: WALL_MS + 4 }]);
+  for (let n = 0; n < 40; n++) write.becomes("queued", `${n} ${"x".repeat(1_000)}`, WALL_MS + n);
+  expect(write.life).toHaveLength(12);
+  expect(write.life?.every(({ why = "" }) => why.length <= 200)).toBe(true);
+  expect(write.life?.at(-1)?.why).toMatch(/^39 /);
+  expect(write.record(0, WALL_MS).life).toEqual(write.life);
+});
+
 it("what an earlier run of the program was sending is not sent again before the start has asked whether it may be [no-double-effect]", () => {
   const before = makeLanes();
   const write = take(before, "w1", "a", "lane", 0);

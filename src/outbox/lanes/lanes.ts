@@ -387,9 +387,8 @@ export class Lanes extends LaneQuestions {
   // ---- inside: what becomes of them
 
   #move(write: KeptWrite, state: WriteState, why: string | undefined): void {
-    if (write.state !== state) write.sinceMs = this.#wallMs;
+    write.becomes(state, why, this.#wallMs);
     this.known.moved(write, state);
-    write.why = why;
   }
 
   /** Back to its place, to be sent when its turn comes. */

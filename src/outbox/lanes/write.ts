@@ -2,7 +2,7 @@
 // server's result) is kept beside it, and is in memory only while it is used.
 
 import type { OwnToolName } from "../../contracts/names.js";
-import type { OutboxTerms, WriteState } from "../../contracts/outbox.js";
+import type { LifeStep, OutboxTerms, WriteState } from "../../contracts/outbox.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import type { Era } from "../../protocol/modern.js";
 
@@ -65,6 +65,8 @@ export interface WriteProgress {
   /** How old it was when this was written, by the steady clock, and what the wall clock said then. */
   readonly ageMs: number;
   readonly agedAtMs: number;
+  /** What became of it, in steps. */
+  readonly life?: readonly LifeStep[] | undefined;
   readonly hasResult?: true | undefined;
   readonly resultBytes?: number | undefined;
 }
