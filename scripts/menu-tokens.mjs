@@ -118,6 +118,12 @@ const listText = (catalog) => JSON.stringify(JSON.parse(catalog.page("tools", vi
 const { by, count } = await counter();
 const search = catalogOf("search");
 const full = count(listText(catalogOf("full")));
+/** As src/gateway/door/tool-lines.ts has it: four characters of name, description and parameters are a token. */
+const estimated = JSON.parse(listText(catalogOf("full"))).reduce(
+  (sum, { name, description, inputSchema }) =>
+    sum + Math.ceil((name.length + description.length + JSON.stringify(inputSchema).length) / 4),
+  0,
+);
 const small = count(listText(search));
 
 const queries = ["create an issue", "search mail", "list pods", "update invoice", "weather forecast for a city"];
@@ -130,6 +136,7 @@ const row = (label, value) => `${label.padEnd(52)}${String(value).padStart(9)}\n
 process.stdout.write(
   `Tokens of ${Object.keys(SERVERS).length} servers with ${tools} tools, counted by ${by}:\n\n` +
     row("full menu", full) +
+    row("full menu, as the operator's page estimates it", estimated) +
     row("search menu (find_tools, call_tool)", small) +
     row("an answer of find_tools (5 tools), on average", answer) +
     row("searches after which the full menu would be smaller", Math.floor((full - small) / answer)) +

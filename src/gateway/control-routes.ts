@@ -102,6 +102,15 @@ function routesOf(gateway: Gateway): ControlRoutes {
     ...tokenRoutes(gateway.state),
     ...pageRoutes({
       tools: () => gateway.tools(),
+      pins: () => ({ lines: gateway.pins.list(), trusted: gateway.pins.trusted }),
+      roles: () => [...Object.keys(gateway.config.roles), EVERY_OTHER],
+      hiddenFrom: (role) => {
+        const id = role === EVERY_OTHER ? ANY_OTHER_ROLE : role;
+        return (server, own) => {
+          const decision = gateway.pipeline.access.decideUnderWay({ id, role: id }, server, ownToolName(own));
+          return decision.kind === "allow" ? undefined : decision.rule;
+        };
+      },
       hiddenBy: (id) => {
         const principal = principalOf(gateway, id);
         return (server, own) => {
@@ -292,6 +301,8 @@ function accessTo(gateway: Gateway, server: string, tool: string): { role: strin
 
 /** No role of a token is called so: ids and roles have no parentheses. */
 const ANY_OTHER_ROLE = "(any other role)";
+/** The same where only a short word has room. */
+const EVERY_OTHER = "*";
 
 /** `GET /asks`, and `POST /asks/:id` with `{answer}`. */
 function askRoutes(asks: () => Asks | undefined): ControlRoutes {

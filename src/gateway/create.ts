@@ -7,6 +7,7 @@ import { type ConfigInput, loadConfig, resolveConfig } from "../config/load.js";
 import type { EngineSettings, NameMode } from "../contracts/settings.js";
 import { type Log, SILENT } from "../observe/log.js";
 import { MetricReader } from "../observe/metrics/metric-reader.js";
+import { ServerStories } from "../observe/server-stories.js";
 import type { OpenTelemetryApi } from "../observe/telemetry/opentelemetry.js";
 import { openTelemetry } from "../observe/telemetry/telemetry.js";
 import { systemClock } from "../runtime/clock.js";
@@ -95,13 +96,15 @@ export async function createGateway(input: GatewayInput, options: GatewayOptions
 }
 
 /** What a gateway is made of, but for what has to be opened first. */
-interface ClosedParts extends Omit<GatewayParts, "state" | "telemetry" | "audit"> {
+interface ClosedParts extends Omit<GatewayParts, "state" | "telemetry" | "audit" | "stories"> {
   readonly stateDir: string | undefined;
   readonly opentelemetry: OpenTelemetryApi | undefined;
 }
 
 /** Opens state and telemetry, and makes a gateway over them; where that fails, nothing stays open. */
-export async function openGateway({ stateDir, opentelemetry, ...parts }: ClosedParts): Promise<Gateway> {
+export async function openGateway({ stateDir, opentelemetry, ...closed }: ClosedParts): Promise<Gateway> {
+  const stories = new ServerStories(systemClock.wall);
+  const parts = { ...closed, log: stories.keeping(closed.log), stories };
   const { config, env, log } = parts;
   const { engine } = config;
   const state =

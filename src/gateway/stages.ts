@@ -25,6 +25,7 @@ import { Happenings } from "../observe/metrics/happenings.js";
 import { ServerLabels } from "../observe/metrics/server-labels.js";
 import { CallObserver } from "../observe/observed-call.js";
 import { type KeptStderr, keepStderr } from "../observe/server-logs/keep.js";
+import type { ServerStories } from "../observe/server-stories.js";
 import type { Telemetry } from "../observe/telemetry/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
 import { Pipeline } from "../pipeline/pipeline.js";
@@ -65,6 +66,8 @@ export interface StageParts {
   readonly config: Config;
   readonly state: GatewayState;
   readonly log: Log;
+  /** What that log says of each server. */
+  readonly stories: ServerStories;
   readonly audit?: OpenedAudit | undefined;
   readonly telemetry?: Telemetry | undefined;
   readonly env: NodeJS.ProcessEnv;
@@ -171,6 +174,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   );
   const history = new History((server, tool) => metrics.toolLabel(server, tool));
   happenings.onRestart = (server) => history.restarted(server, systemClock.wall());
+  happenings.onTurned = (server, circuit) => parts.stories.turned(server, circuit);
   const caught = new CaughtDay(systemClock.wall());
   happenings.onCaught = (kind, count) => caught.add(kind, count, systemClock.wall());
   const audit = parts.audit?.begin(safeName);
@@ -363,6 +367,8 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       auditDir: parts.audit?.dir,
       log,
       caught,
+      stories: parts.stories,
+      agents: () => pipeline.sessions.all(),
       redactFor: (server) => redactionOf(owner.config().servers, server),
       servers: () => servers.names,
       asks: () => sharing.asks,

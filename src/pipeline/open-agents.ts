@@ -73,6 +73,11 @@ export class OpenAgents {
     return left;
   }
 
+  /** All of them, programs too. */
+  all(): Iterable<{ readonly session: Caller; readonly scope: string | undefined }> {
+    return this.#members.values();
+  }
+
   /** Those of one principal, with the server of `/mcp/<server>` where they are of one. */
   ofPrincipal(id: string): { readonly session: Caller; readonly scope: string | undefined }[] {
     return [...this.#members.values()].filter(({ session }) => session.principal.id === id);

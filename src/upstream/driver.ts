@@ -44,6 +44,8 @@ export interface ServerLives {
   started(server: string, reason: "first" | "restart" | "idle"): void;
   /** A connection that was up has ended after `ms`. `fault` is undefined where we closed it by our own will. */
   disconnected(server: string, ms: number, fault: string | undefined): void;
+  /** Its breaker. */
+  turned?(server: string, circuit: "open" | "closed"): void;
 }
 
 export interface DriverEvents {

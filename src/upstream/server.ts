@@ -89,7 +89,10 @@ export class UpstreamServer implements ServerHandle {
     this.#deps = deps;
     this.#redactor = redactorFor(spec.target);
     this.#after = after;
-    this.#breaker = new Breaker(spec.supervision.breaker);
+    this.#breaker = new Breaker(spec.supervision.breaker, (circuit, text) => {
+      deps.context.lives?.turned?.(spec.name, circuit);
+      this.#log(circuit === "open" ? "warn" : "info", text);
+    });
     this.#repeatable = new Repeatable(spec);
     this.#eras = deps.eras ?? new ProcessEras();
     this.#rereads = new Rereads(deps.context.random, (kind) => this.#reread(kind));

@@ -57,6 +57,8 @@ export interface ToolSummary {
   readonly calls: number;
   readonly errors: number;
   readonly lastUsedAt: string;
+  /** Of the last 24 hours, to the hour. */
+  readonly day: { readonly calls: number; readonly errors: number };
   readonly p95: number;
   /** Of its results, in all. */
   readonly resultBytes: number;
@@ -64,6 +66,8 @@ export interface ToolSummary {
 
 /** `GET /history/tools`, of one server with `server=NAME`. */
 export interface ToolsHistoryAnswer {
+  /** Since when tools are counted; undefined where nothing was called yet. */
+  readonly since?: string | undefined;
   /** Those that were called most come first. */
   readonly tools: readonly ToolSummary[];
 }

@@ -14,7 +14,7 @@ export function pageRoutes(gateway: ToolsOfGateway & { readonly serve: ServeOper
   const loadLines = () => import("./tool-lines.js").then(({ toolLineRoutes }) => toolLineRoutes(gateway));
   return {
     ...later(["POST /try", "POST /try/answer"], loadTries),
-    ...later(["GET /tools/lines", "GET /tools/one"], loadLines),
+    ...later(["GET /tools/lines", "GET /tools/one", "GET /roles"], loadLines),
   };
 }
 

@@ -3,7 +3,7 @@
 
 import type { AuditAnswer } from "../../contracts/control/audit.js";
 import type { OutboxEntry } from "../../contracts/outbox.js";
-import type { GatewayStatus } from "../../contracts/status.js";
+import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import type { ControlHandler, ControlRoutes } from "../../control/server.js";
 import { tokenRoutesOfPage } from "./token-routes.js";
 
@@ -17,9 +17,12 @@ const SEEING = [
   "GET /history",
   "GET /metrics",
   "GET /history/tools",
+  "GET /servers/:server/story",
   "GET /access",
+  "GET /agents",
   "GET /tools/lines",
   "GET /tools/one",
+  "GET /roles",
   "GET /context",
   "GET /runs",
   "GET /tokens",
@@ -52,6 +55,8 @@ const ACTING = [
   "POST /servers/:server/reload",
   "POST /servers/:server/stop",
   "POST /servers/:server/start",
+  "POST /servers/:server/login/open",
+  "POST /servers/:server/logout",
   "POST /pins/accept",
   "POST /pins/reject",
   "POST /pins/forget",
@@ -118,6 +123,12 @@ export function shownParts(status: GatewayStatus): Record<string, unknown> {
     outbox,
     mailboxes,
     order: servers.map(({ name }) => name),
-    ...Object.fromEntries(servers.map((server) => [`server/${server.name}`, server])),
+    ...Object.fromEntries(servers.map((server) => [`server/${server.name}`, shownServer(server)])),
   };
+}
+
+/** Without what changes with each call and tells nobody anything: 500 servers in use would be sent anew all the time. */
+function shownServer({ cache, ...server }: ServerStatus): Omit<ServerStatus, "cache"> & Partial<ServerStatus> {
+  const hasAnswered = cache !== undefined && cache.hits + cache.coalesced > 0;
+  return hasAnswered ? { ...server, cache } : server;
 }

@@ -1,7 +1,9 @@
 // The tools of a gateway for a page, however many there are.
 
+import { encode } from "gpt-tokenizer";
 import { expect, it } from "vitest";
-import type { ToolInShort } from "../../contracts/control/tools.js";
+import type { RolesAnswer, ToolInShort } from "../../contracts/control/tools.js";
+import { ownToolName } from "../../contracts/names.js";
 import { toolLineRoutes } from "./tool-lines.js";
 
 const schema = (n: number) => ({
@@ -22,6 +24,9 @@ const TOOLS = Array.from({ length: 10_000 }, (_, n) => ({
 function route(key: string, query: string, signal = new AbortController().signal) {
   const routes = toolLineRoutes({
     tools: async () => TOOLS,
+    pins: () => ({ lines: [{ server: "s", tool: ownToolName("t1"), state: "changed" }], trusted: ["other"] }),
+    roles: () => ["dev", "reader", "*"],
+    hiddenFrom: (role) => (_server, own) => (role === "reader" && own === "t1" ? "role reader" : undefined),
     hiddenBy: () => (_server, own) => (own === "t1" ? "role reader" : undefined),
   });
   return routes[key]?.({ params: {}, query: new URLSearchParams(query), body: undefined, signal });
@@ -39,7 +44,9 @@ it("10,000 tools are told in short, and other work gets its turn between them [b
   for await (const line of lines) {
     count++;
     chars += JSON.stringify(line).length;
-    if (count === 2) expect(line).toMatchObject({ ownName: "t1", hiddenBy: "role reader" });
+    if (count === 2) {
+      expect(line).toMatchObject({ ownName: "t1", hiddenBy: "role reader", pin: "changed", roles: ["dev", "*"] });
+    } else if (line.roles !== undefined || line.pin !== undefined) throw new Error("All may call it.");
   }
   isOver = true;
   expect(count).toBe(10_000);
@@ -56,4 +63,63 @@ it("nobody who has gone is told more, and one tool is told in full", async () =>
   expect(count).toBeLessThan(200);
   expect(await route("GET /tools/one", "name=s__t7")).toEqual({ tool: TOOLS[7] });
   await expect(route("GET /tools/one", "name=s__none")).rejects.toThrow("no such tool");
+});
+
+it("what each role sees is counted, in turns too [bounded]", async () => {
+  let others = 0;
+  const timer = setInterval(() => others++, 0);
+  const { roles } = (await route("GET /roles", "")) as RolesAnswer;
+  clearInterval(timer);
+  expect(roles.map(({ role, tools, of }) => [role, tools, of])).toEqual([
+    ["dev", 10_000, 10_000],
+    ["reader", 9_999, 10_000],
+    ["*", 10_000, 10_000],
+  ]);
+  expect(roles[0]?.tokens).toBeGreaterThan(roles[1]?.tokens ?? 0);
+  expect(others).toBeGreaterThan(0);
+});
+
+/** As servers write them: short words, some of them with enums, lists and defaults. */
+const REAL = ["issue", "branch", "message", "invoice", "event"].flatMap((thing) =>
+  ["list", "search", "create"].map((verb) => ({
+    name: `tracker__${verb}_${thing}`,
+    server: "tracker",
+    ownName: `${verb}_${thing}`,
+    description: `Does ${verb} every ${thing} that the account can see, newest first. Prefer searching when you know a part of the name.`,
+    inputSchema: {
+      type: "object",
+      properties: {
+        query: { type: "string", description: `Words in the name or text of the ${thing}.` },
+        state: { type: "string", enum: ["open", "closed", "all"], default: "open" },
+        labels: { type: "array", items: { type: "string" }, description: "All of these have to be there." },
+        page_size: { type: "integer", minimum: 1, maximum: 100, default: 20 },
+      },
+      required: ["query"],
+    },
+  })),
+);
+
+it("what a definition costs is about what a tokenizer counts, to a fifth", async () => {
+  const routes = toolLineRoutes({
+    tools: async () => REAL,
+    pins: () => ({ lines: [], trusted: [] }),
+    roles: () => [],
+    hiddenFrom: () => () => undefined,
+    hiddenBy: () => () => undefined,
+  });
+  const signal = new AbortController().signal;
+  const answer = await routes["GET /tools/lines"]?.({
+    params: {},
+    query: new URLSearchParams(),
+    body: undefined,
+    signal,
+  });
+  let estimate = 0;
+  for await (const { tokens } of (answer as { source: AsyncIterable<ToolInShort> }).source) estimate += tokens;
+  let counted = 0;
+  for (const { name, description, inputSchema } of REAL) {
+    counted += encode(JSON.stringify({ name, description, inputSchema })).length;
+  }
+  expect(estimate / counted).toBeGreaterThan(0.8);
+  expect(estimate / counted).toBeLessThan(1.2);
 });

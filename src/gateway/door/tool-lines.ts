@@ -1,7 +1,8 @@
 // The tools of a gateway for a page: in short, and a few in each turn of the event loop, however many there are.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { ToolInShort } from "../../contracts/control/tools.js";
+import type { RolesAnswer, ToolInShort } from "../../contracts/control/tools.js";
+import type { PinLine } from "../../contracts/pins.js";
 import { ControlError, type ControlRoutes, jsonLines } from "../../control/server.js";
 
 /** So many in one turn: with definitions of some kB each it takes a few milliseconds. */
@@ -20,20 +21,34 @@ interface Listed {
   readonly quarantined?: string;
 }
 
+/** The rule that hides a tool from somebody; undefined where they may call it. */
+type RuleOf = (server: string, ownName: string) => string | undefined;
+
+/** So many roles are told apart. A config has a handful. */
+const MAX_ROLES = 50;
+
 export interface ToolsOfGateway {
   tools(): Promise<readonly Listed[]>;
+  /** What is kept of each server's tools. */
+  pins(): { readonly lines: readonly PinLine[]; readonly trusted: readonly string[] };
+  /** The roles of the config, and `*` for every other one. */
+  roles(): readonly string[];
+  hiddenFrom(role: string): RuleOf;
   /** The rule that hides a tool from a principal; undefined where it may be called. Throws where nobody has this id. */
-  hiddenBy(principal: string): (server: string, ownName: string) => string | undefined;
+  hiddenBy(principal: string): RuleOf;
 }
 
-/** `GET /tools/lines?as=…`, `GET /tools/one?name=…`. */
+/** `GET /tools/lines?as=…` or `?role=…`, `GET /tools/one?name=…`, `GET /roles`. */
 export function toolLineRoutes(gateway: ToolsOfGateway): ControlRoutes {
   return {
     "GET /tools/lines": async ({ query, signal }) => {
-      const as = query.get("as");
-      const rule = as === null ? undefined : gateway.hiddenBy(as);
-      return jsonLines(linesOf(await gateway.tools(), rule, signal));
+      const [as, role] = [query.get("as"), query.get("role")];
+      const rule = as !== null ? gateway.hiddenBy(as) : role === null ? undefined : gateway.hiddenFrom(role);
+      return jsonLines(
+        linesOf(await gateway.tools(), { rule, roles: rulesByRole(gateway), pins: pinsOf(gateway) }, signal),
+      );
     },
+    "GET /roles": async ({ signal }): Promise<RolesAnswer> => rolesAnswer(gateway, await gateway.tools(), signal),
     "GET /tools/one": async ({ query }) => {
       const name = query.get("name");
       const tool = (await gateway.tools()).find((one) => one.name === name);
@@ -43,25 +58,76 @@ export function toolLineRoutes(gateway: ToolsOfGateway): ControlRoutes {
   };
 }
 
+function rulesByRole(gateway: ToolsOfGateway): [role: string, rule: RuleOf][] {
+  return gateway
+    .roles()
+    .slice(0, MAX_ROLES)
+    .map((role) => [role, gateway.hiddenFrom(role)]);
+}
+
+function pinsOf(gateway: ToolsOfGateway): (server: string, ownName: string) => ToolInShort["pin"] {
+  const { lines, trusted } = gateway.pins();
+  const byTool = new Map(lines.map(({ server, tool, state }) => [`${server}/${tool}`, state]));
+  const isTrusted = new Set(trusted);
+  return (server, ownName) => (isTrusted.has(server) ? "always" : byTool.get(`${server}/${ownName}`));
+}
+
+/** About how many tokens a definition costs. */
+function tokensOf({ name, description = "", inputSchema }: Listed): number {
+  const length = name.length + description.length + (JSON.stringify(inputSchema) ?? "").length;
+  return Math.ceil(length / CHARS_A_TOKEN);
+}
+
+async function rolesAnswer(
+  gateway: ToolsOfGateway,
+  tools: readonly Listed[],
+  signal: AbortSignal,
+): Promise<RolesAnswer> {
+  const roles = rulesByRole(gateway).map(([role, rule]) => ({ role, rule, tools: 0, tokens: 0 }));
+  let n = 0;
+  for (const tool of tools) {
+    if (n++ % TOOLS_A_TURN === 0 && n > 1) await nextTurn();
+    if (signal.aborted) break;
+    if (tool.quarantined !== undefined) continue;
+    const tokens = tokensOf(tool);
+    for (const one of roles) {
+      if (one.rule(tool.server, tool.ownName) !== undefined) continue;
+      one.tools++;
+      one.tokens += tokens;
+    }
+  }
+  return { roles: roles.map(({ rule: _, ...one }) => ({ ...one, of: tools.length })) };
+}
+
+interface LineParts {
+  readonly rule: RuleOf | undefined;
+  readonly roles: readonly [role: string, rule: RuleOf][];
+  readonly pins: (server: string, ownName: string) => ToolInShort["pin"];
+}
+
 async function* linesOf(
   tools: readonly Listed[],
-  rule: ((server: string, ownName: string) => string | undefined) | undefined,
+  { rule, roles, pins }: LineParts,
   signal: AbortSignal,
 ): AsyncIterableIterator<ToolInShort> {
   let n = 0;
-  for (const { name, server, ownName, description = "", inputSchema, quarantined } of tools) {
+  for (const tool of tools) {
     if (n++ % TOOLS_A_TURN === 0 && n > 1) {
       await nextTurn();
       if (signal.aborted) return;
     }
-    const length = name.length + description.length + (JSON.stringify(inputSchema) ?? "").length;
+    const { name, server, ownName, description = "", quarantined } = tool;
     const hiddenBy = rule?.(server, ownName);
+    const allowed = roles.filter(([, hides]) => hides(server, ownName) === undefined).map(([role]) => role);
+    const pin = pins(server, ownName);
     yield {
       name,
       server,
       ownName,
       description: description.slice(0, DESCRIPTION_CHARS),
-      tokens: Math.ceil(length / CHARS_A_TOKEN),
+      tokens: tokensOf(tool),
+      ...(pin === undefined ? {} : { pin }),
+      ...(allowed.length === roles.length ? {} : { roles: allowed }),
       ...(quarantined === undefined ? {} : { quarantined: true }),
       ...(hiddenBy === undefined ? {} : { hiddenBy }),
     };

@@ -131,6 +131,31 @@ describe("a login in the middle of a call", () => {
     expect([closed, vi.getTimerCount()]).toEqual([1, 0]);
   });
 
+  it("is begun by an operator at their page, waits for the browser when nobody else does, and serves calls that come meanwhile [token-unseen]", async () => {
+    expect(desk.open("files")).toBeUndefined();
+    expect(await desk.open("linear")).toBe("https://login.example/1");
+    // Whoever asks again goes to the same.
+    expect(await desk.open("linear")).toBe("https://login.example/1");
+    const agent = new Agent("1");
+    const { ends } = refused(agent);
+    await settled();
+    agent.answer("decline");
+    await settled();
+    expect([ends, closed]).toEqual([["gave up"], 0]);
+    const other = refused(new Agent("2"));
+    back(ANSWER);
+    await settled();
+    expect([other.ends, finished, closed, vi.getTimerCount()]).toEqual([["again"], 1, 1, 0]);
+    finishFails = true;
+    expect(await desk.open("linear")).toBe("https://login.example/2");
+    back(ANSWER);
+    await settled();
+    expect(logged).toEqual(['server "linear": a login that was begun failed: wrong issuer']);
+    await desk.open("linear");
+    await vi.advanceTimersByTimeAsync(5 * 60_000);
+    expect([closed, vi.getTimerCount()]).toEqual([3, 0]);
+  });
+
   it("that a user declines is the refusal for that agent's calls alone [token-unseen]", async () => {
     const [one, other] = [new Agent("1"), new Agent("2")];
     const [first, second, third] = [refused(one), refused(one), refused(other)];

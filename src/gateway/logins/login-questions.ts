@@ -1,5 +1,6 @@
-// A login in the middle of a call: an agent that can send its user to a page is asked to, and the call goes on when the
-// browser has come back. One login is under way at a server, however many calls wait for it; each agent is asked once.
+// A login that this gateway waits for itself: in the middle of a call, where an agent that can send its user to a page is
+// asked to and the call goes on when the browser has come back; or of an operator who begins it on their page. One login is
+// under way at a server, however many wait for it; each agent is asked once.
 
 import { randomUUID } from "node:crypto";
 import type { Caller } from "../../contracts/caller.js";
@@ -92,6 +93,18 @@ export class LoginQuestions implements LoginDesk {
     return true;
   }
 
+  /**
+   * Begun by a person who goes there now: resolves with the address that they open. Undefined where nobody logs in at this
+   * server. It goes on when they have left, for as long as the address is good; calls that wait for a login go on with it.
+   */
+  open(server: string): Promise<string> | undefined {
+    const login = this.#parts.loginOf(server);
+    if (login === undefined) return undefined;
+    const underWay = this.#underWay.get(server) ?? this.#begin(server, login);
+    underWay.isVisited = true;
+    return underWay.begun;
+  }
+
   /** Whether the agent's user goes to the page. Never rejects. */
   #ask(caller: Caller, server: string, underWay: UnderWay): Promise<boolean> {
     const { sessionKey } = caller;
@@ -149,7 +162,7 @@ export class LoginQuestions implements LoginDesk {
       return address;
     };
     const failed = (error: Error): void => {
-      this.#parts.log(`server "${server}": a login for a call that waits for it failed: ${error.message}`);
+      this.#parts.log(`server "${server}": a login that was begun failed: ${error.message}`);
       end(false);
     };
     const begun = begin();

@@ -39,6 +39,7 @@ interface LoginStages {
 export class Logins {
   readonly #stages: LoginStages;
   readonly #configured: () => readonly Named[];
+  readonly #questions: LoginQuestions;
 
   /**
    * `configured`: the servers of the config, for where none is started. `endpoint`: where agents come in; undefined
@@ -51,7 +52,7 @@ export class Logins {
   ) {
     this.#stages = stages;
     this.#configured = configured;
-    stages.pipeline.sender.logins = new LoginQuestions({
+    this.#questions = new LoginQuestions({
       loginOf: (server) => this.#find(server),
       isNear: () => {
         const url = endpoint();
@@ -61,6 +62,7 @@ export class Logins {
       listen: async (port) => (await import("../../credentials/callback.js")).listenForCallback(port),
       log: (text) => log.warn(text),
     });
+    stages.pipeline.sender.logins = this.#questions;
   }
 
   /** Undefined where there is no such server, or nobody logs in at it. */
@@ -82,6 +84,23 @@ export class Logins {
       throw new ControlError("invalid", "A browser comes back to http://127.0.0.1, and nowhere else.");
     }
     return login.begin(redirectUri);
+  }
+
+  /** The same, with the gateway itself at the place that the browser comes back to. Resolves with what a person opens. */
+  async open(server: string): Promise<{ readonly address: string }> {
+    const { redirectPort } = this.#of(server).login;
+    try {
+      const address = await this.#questions.open(server);
+      if (address !== undefined) return { address };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+      const why = `The port ${redirectPort ?? 0} on 127.0.0.1, to which the browser comes back, is taken.`;
+      throw new ControlError("unavailable", `${why} End what uses it, or change "redirectPort" in the config.`);
+    }
+    throw new ControlError(
+      "unavailable",
+      `${JSON.stringify(server)} is not started: \`toolway login\` needs no server.`,
+    );
   }
 
   async finish(server: string, answer: LoginAnswer): Promise<CredentialStatus | undefined> {
@@ -123,7 +142,10 @@ export class Logins {
   }
 }
 
-/** `GET /servers/:server/login`, `POST …/login` with `{redirectUri}`, `POST …/login/finish`, `POST …/logout`. */
+/**
+ * `GET /servers/:server/login`, `POST …/login` with `{redirectUri}`, `POST …/login/finish`, `POST …/login/open`, which takes
+ * no address, `POST …/logout`.
+ */
 export function loginRoutes(logins: Logins): ControlRoutes {
   const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
   const bodyOf = (body: unknown) => (isObject(body) ? body : {});
@@ -131,6 +153,7 @@ export function loginRoutes(logins: Logins): ControlRoutes {
     "GET /servers/:server/login": ({ params }) => ({ redirectPort: logins.redirectPort(params["server"] ?? "") }),
     "POST /servers/:server/login": ({ params, body }) =>
       logins.begin(params["server"] ?? "", textOf(bodyOf(body)["redirectUri"]) ?? ""),
+    "POST /servers/:server/login/open": ({ params }) => logins.open(params["server"] ?? ""),
     "POST /servers/:server/login/finish": async ({ params, body }) => {
       const { state, code, iss, error } = bodyOf(body);
       const answer = { state: textOf(state) ?? "", code: textOf(code), iss: textOf(iss), error: textOf(error) };

@@ -7,6 +7,7 @@ import { CaughtDay } from "../../observe/calls/caught-day.js";
 import { createLog } from "../../observe/log.js";
 import type { CallRecords } from "../../observe/metrics/call-records.js";
 import type { CallObserver } from "../../observe/observed-call.js";
+import { ServerStories } from "../../observe/server-stories.js";
 import { Access } from "../../pipeline/access.js";
 import { ProgramGuard } from "../../policy/guard.js";
 import { compilePolicy } from "../../policy/policy.js";
@@ -29,6 +30,8 @@ it("nothing is called while the audit log is full and calls are to be refused, w
 /** What these tests do not look at. */
 const REST = {
   caught: new CaughtDay(0),
+  stories: new ServerStories(() => 0),
+  agents: () => [],
   redactFor: () => undefined,
   servers: () => [],
   asks: () => undefined,

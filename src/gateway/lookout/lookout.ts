@@ -2,13 +2,16 @@
 // there is one, in which the acts of operators stand, too.
 
 import type { AuditHeadAnswer } from "../../contracts/control/audit.js";
+import type { ServerStoryAnswer } from "../../contracts/control/story.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import type { ControlRequest, ControlRoutes } from "../../control/server.js";
 import type { CaughtDay } from "../../observe/calls/caught-day.js";
 import type { RedactFor } from "../../observe/calls/recording.js";
+import type { ConnectedAgent } from "../../observe/calls/shown-agents.js";
 import type { Log } from "../../observe/log.js";
 import type { CallRecords } from "../../observe/metrics/call-records.js";
 import type { CallObserver } from "../../observe/observed-call.js";
+import type { ServerStories } from "../../observe/server-stories.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { systemClock } from "../../runtime/clock.js";
@@ -26,6 +29,9 @@ export interface LookoutParts {
   readonly auditDir: string | undefined;
   readonly log: Log;
   readonly caught: CaughtDay;
+  readonly stories: ServerStories;
+  /** Who is connected. */
+  readonly agents: () => Iterable<ConnectedAgent>;
   readonly redactFor: RedactFor;
   readonly servers: () => readonly string[];
   /** Questions about shared tools that wait for a person; undefined where nothing is shared. */
@@ -40,6 +46,9 @@ export class Lookout {
   readonly logLevels: LogLevels;
   readonly recordDesk: RecordDesk;
   readonly caught: CaughtDay;
+  readonly #stories: ServerStories;
+  readonly agents: LookoutParts["agents"];
+  readonly #redactFor: RedactFor;
   readonly asks: () => Asks | undefined;
   readonly #endingTokens: LookoutParts["endingTokens"];
   readonly #saved: SavedHistory;
@@ -51,6 +60,8 @@ export class Lookout {
     auditDir,
     log,
     caught,
+    stories,
+    agents,
     redactFor,
     servers,
     asks,
@@ -60,6 +71,9 @@ export class Lookout {
     this.observer = observer;
     this.auditDir = auditDir;
     this.caught = caught;
+    this.#stories = stories;
+    this.agents = agents;
+    this.#redactFor = redactFor;
     this.asks = asks;
     this.#endingTokens = endingTokens;
     this.#saved = new SavedHistory({
@@ -86,6 +100,12 @@ export class Lookout {
     const { audit } = this.records;
     if (audit === undefined || auditDir === undefined) return undefined;
     return { path: auditDir, ...audit.head, ...audit.counts, problem: audit.problem, refusing: audit.isRefusing };
+  }
+
+  /** What this gateway's log said of a server. Its lines are without secrets; those of the entry as it is now are looked for again. */
+  story(server: string): ServerStoryAnswer {
+    const redact = this.#redactFor(server);
+    return this.#stories.answer(server, (text) => redact?.(text, false) ?? text);
   }
 
   /** A token that is not known at the operator's door. */

@@ -5,7 +5,7 @@ import { ControlError, type ControlRoutes } from "../../control/server.js";
 import { systemClock } from "../../runtime/clock.js";
 import type { Lookout } from "./lookout.js";
 
-/** `GET /calls`, `/flow`, `/history`, `/history/tools`, `/audit`, `/audit/head` and `/audit/verify`: contracts/control has their queries and answers. */
+/** `GET /calls`, `/agents`, `/flow`, `/servers/:server/story`, `/history`, `/history/tools`, `/audit`, `/audit/head` and `/audit/verify`: contracts/control has their queries and answers. */
 export function lookRoutes(lookout: Lookout): ControlRoutes {
   const { records, observer } = lookout;
   return {
@@ -22,6 +22,16 @@ export function lookRoutes(lookout: Lookout): ControlRoutes {
       records.flush();
       return flowAnswer(records.kept, systemClock.wall());
     },
+    "GET /agents": async () => {
+      const { agentsAnswer } = await import("../../observe/calls/shown-agents.js");
+      records.flush();
+      const refused = [...records.happenings.refusedCount.values()].map(([labels, count]) => [
+        labels[0]?.[1] ?? "",
+        count,
+      ]);
+      return agentsAnswer(lookout.agents(), records.kept, Object.fromEntries(refused));
+    },
+    "GET /servers/:server/story": ({ params }) => lookout.story(params["server"] ?? ""),
     "GET /history": async ({ query }) => {
       const { caughtOf, historyAnswer } = await import("../../observe/calls/shown-history.js");
       records.flush();
@@ -31,7 +41,7 @@ export function lookRoutes(lookout: Lookout): ControlRoutes {
     "GET /history/tools": async ({ query }) => {
       const { toolsAnswer } = await import("../../observe/calls/shown-history.js");
       records.flush();
-      return toolsAnswer(query, records.history);
+      return toolsAnswer(query, records.history, systemClock.wall());
     },
     "GET /audit": async ({ query }) => {
       const dir = demandAudit(lookout).path;

@@ -3,7 +3,14 @@
 
 import { endianness } from "node:os";
 import { isObject } from "../../protocol/jsonrpc.js";
-import { type History, type Lines, MAX_HISTORY_SERVERS, MAX_TOOLS_OF_SERVER, type ToolUse } from "./history.js";
+import {
+  DAY_HOURS,
+  type History,
+  type Lines,
+  MAX_HISTORY_SERVERS,
+  MAX_TOOLS_OF_SERVER,
+  type ToolUse,
+} from "./history.js";
 import { BUCKETS, type LineArrays, TimeLine } from "./time-line.js";
 
 /** Another form is not read: the past begins anew then. */
@@ -15,6 +22,8 @@ interface SavedTool {
   readonly errors: number;
   readonly lastUsedMs: number;
   readonly resultBytes: number;
+  /** Hours of its last day in which it was called: the number of the hour since 1970, calls, errors. */
+  readonly hours?: readonly (readonly [hour: number, calls: number, errors: number])[];
 }
 
 interface SavedLines {
@@ -26,6 +35,8 @@ interface SavedLines {
 interface Head {
   readonly form: number;
   readonly endian: string;
+  /** Absent in what an earlier version has saved. */
+  readonly sinceMs?: number | undefined;
   readonly total: SavedLines;
   readonly own: SavedLines;
   readonly servers: readonly (SavedLines & { readonly name: string; readonly tools: readonly SavedTool[] })[];
@@ -40,6 +51,7 @@ export function historyBytes(history: History): Buffer {
   const head: Head = {
     form: FORM,
     endian: endianness(),
+    sinceMs: history.sinceMs,
     total: saved(history.total),
     own: saved(history.own),
     servers: [...history.servers].map(([name, { lines, tools }]) => ({
@@ -48,12 +60,19 @@ export function historyBytes(history: History): Buffer {
       tools: [...tools].map(([tool, use]): SavedTool => {
         blocks.push(use.buckets);
         const { calls, errors, lastUsedMs, resultBytes } = use;
-        return { name: tool, calls, errors, lastUsedMs, resultBytes };
+        return { name: tool, calls, errors, lastUsedMs, resultBytes, hours: hoursOf(use) };
       }),
     })),
   };
   const bytes = blocks.map(({ buffer, byteOffset, byteLength }) => Buffer.from(buffer, byteOffset, byteLength));
   return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...bytes]);
+}
+
+function hoursOf({ hour, hourCalls, hourErrors }: ToolUse): [number, number, number][] {
+  return Array.from({ length: DAY_HOURS }, (_, ago): [number, number, number] => {
+    const at = (hour - ago + DAY_HOURS) % DAY_HOURS;
+    return [hour - ago, hourCalls[at] as number, hourErrors[at] as number];
+  }).filter(([, calls]) => calls > 0);
 }
 
 /** Adds what was saved to what was called since the start. Throws where the bytes are not whole: nothing is added then. */
@@ -85,22 +104,37 @@ export function joinHistory(history: History, bytes: Buffer, nowMs: number): voi
       take(buckets);
       acts.push(() => {
         const use = history.toolUse(server, tool.name);
-        if (use !== undefined) joinTool(use, tool, buckets);
+        if (use !== undefined) joinTool(use, tool, buckets, nowMs);
       });
     }
   }
   if (at !== bytes.length) throw new Error("it is longer than it says");
   for (const act of acts) act();
+  const times = [head.sinceMs, history.sinceMs].filter((ms): ms is number => typeof ms === "number");
+  if (times.length > 0) history.sinceMs = Math.min(...times);
 }
 
-function joinTool(use: ToolUse, saved: SavedTool, buckets: Uint16Array): void {
+function joinTool(use: ToolUse, saved: SavedTool, buckets: Uint16Array, nowMs: number): void {
   use.calls += saved.calls;
   use.errors += saved.errors;
   use.resultBytes += saved.resultBytes;
   use.lastUsedMs = Math.max(use.lastUsedMs, saved.lastUsedMs);
+  // From the oldest on: each makes room before it.
+  for (const [hour, calls, errors] of [...(saved.hours ?? [])].sort(([a], [b]) => a - b)) {
+    // What is of a time to come was kept while the clock was wrong.
+    if (hour * 3_600_000 <= nowMs) use.count(hour, calls, errors);
+  }
   for (let i = 0; i < BUCKETS; i++) {
     use.buckets[i] = Math.min(65_535, (use.buckets[i] as number) + (buckets[i] as number));
   }
+}
+
+function areHours(hours: unknown): boolean {
+  if (hours === undefined) return true;
+  if (!Array.isArray(hours) || hours.length > DAY_HOURS) return false;
+  return hours.every(
+    (one) => Array.isArray(one) && one.length === 3 && one.every((n) => Number.isInteger(n) && n >= 0),
+  );
 }
 
 function headOf(value: unknown): Head {
@@ -115,7 +149,8 @@ function headOf(value: unknown): Head {
       (tool) =>
         isObject(tool) &&
         typeof tool["name"] === "string" &&
-        ["calls", "errors", "lastUsedMs", "resultBytes"].every((key) => Number.isFinite(tool[key])),
+        ["calls", "errors", "lastUsedMs", "resultBytes"].every((key) => Number.isFinite(tool[key])) &&
+        areHours(tool["hours"]),
     );
   const areServers =
     Array.isArray(head.servers) &&

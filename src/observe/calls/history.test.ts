@@ -109,12 +109,33 @@ it("the past says of gateway, servers and tools how often they were called, and 
         expect(sum(two.total.calls)).toBe(sum(two.line?.calls ?? []));
         expect(two.servers[0]).toMatchObject({ server: "files", calls: one.servers[0]?.calls });
       }
-      const one = toolsAnswer(ask(), whole).tools;
-      expect(toolsAnswer(ask("server=files"), after).tools).toEqual(one);
+      const one = toolsAnswer(ask(), whole, nowMs).tools;
+      expect(toolsAnswer(ask("server=files"), after, nowMs).tools).toEqual(one);
       expect(one).toMatchObject([{ tool: "read", calls: calls.length, resultBytes: 10 * calls.length }]);
     }),
-    { numRuns: 60 },
+    { numRuns: histories(60) },
   );
+});
+
+it("a tool's last day is told by itself, to the hour, also when the clock is set back [calls-recorded]", () => {
+  const history = new History(named);
+  const day = (nowMs: number) => toolsAnswer(ask(), history, nowMs).tools[0]?.day;
+  const hours = (n: number) => START + n * 3_600_000;
+  expect(toolsAnswer(ask(), history, START).since).toBeUndefined();
+  history.take(call({ endedAt: hours(0), outcome: "timeout" }));
+  history.take(call({ endedAt: hours(5) }));
+  history.take(call({ endedAt: hours(23) }));
+  expect([day(hours(23)), day(hours(24)), day(hours(40)), day(hours(60))]).toEqual([
+    { calls: 3, errors: 1 },
+    { calls: 2, errors: 0 },
+    { calls: 1, errors: 0 },
+    { calls: 0, errors: 0 },
+  ]);
+  history.take(call({ endedAt: hours(90) }));
+  expect(day(hours(90))).toEqual({ calls: 1, errors: 0 });
+  history.take(call({ endedAt: hours(1) }));
+  expect(day(hours(1))).toEqual({ calls: 1, errors: 0 });
+  expect(toolsAnswer(ask(), history, hours(90))).toMatchObject({ since: new Date(START).toISOString() });
 });
 
 it("restarts stand in the line of their server, and the last minute is told by itself [calls-recorded]", () => {
@@ -142,13 +163,13 @@ it("more servers and tools than there is room for are counted as others [bounded
     ["s2", 1],
   ]);
   for (let i = 0; i < MAX_TOOLS_OF_SERVER + 7; i++) history.take(call({ server: "s1", tool: `t${i}` }));
-  const { tools } = toolsAnswer(ask("server=s1"), history);
+  const { tools } = toolsAnswer(ask("server=s1"), history, START);
   expect(tools).toHaveLength(MAX_TOOLS_OF_SERVER + 1);
   expect(tools.find(({ tool }) => tool === "_other")?.calls).toBe(8);
   // What no server lists is a name that an agent made up.
   const unlisted = new History(() => undefined);
   unlisted.take(call({}));
-  expect(toolsAnswer(ask(), unlisted).tools).toEqual([]);
+  expect(toolsAnswer(ask(), unlisted, START).tools).toEqual([]);
 });
 
 it("bytes that are not whole, of another form or wrong in any place end nothing, and add nothing or only counts", () => {
@@ -165,4 +186,33 @@ it("bytes that are not whole, of another form or wrong in any place end nothing,
   for (const text of ["", "{}", "[]\n", '{"form":2}\n', '{"form":1,"endian":"LE","servers":[{}]}\n', "\n\n"]) {
     expect(() => joinHistory(new History(named), Buffer.from(text), START)).toThrow();
   }
+});
+
+it("what all steps hold together is what the steps hold, wherever the line is, in 500 histories", () => {
+  const happening = fc.record({
+    ms: fc.integer({ min: 0, max: 40_000 }),
+    kind: fc.constantFrom("ok", "error", "restart", "wait"),
+  });
+  fc.assert(
+    fc.property(fc.array(happening, { maxLength: 80 }), (all) => {
+      const line = new TimeLine(10_000, 12);
+      let now = 1e12;
+      for (const { ms, kind } of all) {
+        now += ms;
+        if (kind === "restart") line.restarted(now);
+        else if (kind !== "wait") line.add(now, 3, kind === "error");
+      }
+      const { calls, errors, restarts } = line.read(now);
+      const sum = (counts: ArrayLike<number>) => Array.from(counts).reduce((whole, one) => whole + one, 0);
+      const last = Array.from(restarts).findLastIndex((count) => count > 0);
+      expect(line.totals(now)).toEqual({
+        calls: sum(calls),
+        errors: sum(errors),
+        restarts: sum(restarts),
+        restartedStepsAgo: last < 0 ? undefined : restarts.length - 1 - last,
+      });
+      expect(line.before(now, 6)).toEqual({ calls: sum(calls.subarray(-7, -1)), errors: sum(errors.subarray(-7, -1)) });
+    }),
+    { numRuns: histories(500) },
+  );
 });

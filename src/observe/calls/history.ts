@@ -11,7 +11,7 @@ const DAY = { stepMs: 300_000, steps: 288 };
 
 /** So many servers have lines of their own, at 13 kB; the others are one. */
 export const MAX_HISTORY_SERVERS = 500;
-/** So many tools of a server, and of all servers, are counted by themselves, at 400 bytes. */
+/** So many tools of a server, and of all servers, are counted by themselves, at 600 bytes. */
 export const MAX_TOOLS_OF_SERVER = 200;
 export const MAX_TOOLS = 5_000;
 /** What found no room of its own. */
@@ -35,18 +35,67 @@ export class Lines {
   }
 }
 
+const AN_HOUR_MS = 3_600_000;
+/** Hours of the last day, the one that is now included. */
+export const DAY_HOURS = 24;
+
 export class ToolUse {
   calls = 0;
   errors = 0;
   lastUsedMs = 0;
   resultBytes = 0;
   readonly buckets = new Uint16Array(BUCKETS);
+  /** By hours, each at its number since 1970 modulo a day. */
+  readonly hourCalls = new Uint32Array(DAY_HOURS);
+  readonly hourErrors = new Uint32Array(DAY_HOURS);
+  /** The hour that was counted last. */
+  hour = 0;
+
+  /** Calls of an hour, which is given by its number since 1970. What is older than a day before the newest is left out. */
+  count(hour: number, calls: number, errors: number): void {
+    if (hour <= this.hour - DAY_HOURS) return;
+    this.#advance(hour);
+    const at = hour % DAY_HOURS;
+    this.hourCalls[at] = (this.hourCalls[at] as number) + calls;
+    this.hourErrors[at] = (this.hourErrors[at] as number) + errors;
+  }
+
+  /** Of the last 24 hours, the one that is now included. */
+  day(nowMs: number): { readonly calls: number; readonly errors: number } {
+    const now = Math.floor(nowMs / AN_HOUR_MS);
+    let [calls, errors] = [0, 0];
+    for (let hour = Math.max(now - DAY_HOURS + 1, this.hour - DAY_HOURS + 1); hour <= this.hour; hour++) {
+      if (hour < 0) continue;
+      calls += this.hourCalls[hour % DAY_HOURS] as number;
+      errors += this.hourErrors[hour % DAY_HOURS] as number;
+    }
+    return { calls, errors };
+  }
+
+  #forgetDay(hour: number): void {
+    this.hourCalls.fill(0);
+    this.hourErrors.fill(0);
+    this.hour = hour;
+  }
+
+  #advance(hour: number): void {
+    if (hour <= this.hour) return;
+    for (let n = Math.max(this.hour + 1, hour - DAY_HOURS + 1); n <= hour; n++) {
+      this.hourCalls[n % DAY_HOURS] = 0;
+      this.hourErrors[n % DAY_HOURS] = 0;
+    }
+    this.hour = hour;
+  }
 
   add(record: CallRecord, bucket: number, isError: boolean): void {
     this.calls++;
     if (isError) this.errors++;
     this.lastUsedMs = record.endedAt;
     this.resultBytes += record.bytes ?? 0;
+    const hour = Math.floor(record.endedAt / AN_HOUR_MS);
+    // The clock was set back: what it said before was wrong, and would hide what comes.
+    if (hour <= this.hour - DAY_HOURS) this.#forgetDay(hour);
+    this.count(hour, 1, isError ? 1 : 0);
     const { buckets } = this;
     if ((buckets[bucket] as number) >= MAX_COUNT) {
       for (let i = 0; i < BUCKETS; i++) buckets[i] = (buckets[i] as number) >> 1;
@@ -71,6 +120,8 @@ export class History implements CallSink {
   readonly #toolName: NameTool;
   readonly #maxServers: number;
   #tools = 0;
+  /** Since when tools are counted; undefined before the first call. */
+  sinceMs: number | undefined;
   /** Whether there is something to save. */
   isChanged = false;
 
@@ -84,6 +135,7 @@ export class History implements CallSink {
     const bucket = bucketOf(record.ms);
     const isError = isFailure(outcome);
     this.isChanged = true;
+    this.sinceMs ??= endedAt;
     this.total.add(endedAt, bucket, isError);
     this.own.add(endedAt, bucketOf(ownMs(record)), false);
     if (server === undefined) return;

@@ -44,35 +44,38 @@ export function caughtOf(caught: CaughtDay, nowMs: number): HistoryAnswer["caugh
   return { since: new Date(sinceMs).toISOString(), counts };
 }
 
-export function toolsAnswer(query: URLSearchParams, history: History): ToolsHistoryAnswer {
+export function toolsAnswer(query: URLSearchParams, history: History, nowMs: number): ToolsHistoryAnswer {
   const server = query.get("server");
   const tools: ToolSummary[] = [];
   for (const [name, one] of history.servers) {
     if (server !== null && server !== name) continue;
-    for (const [tool, { calls, errors, lastUsedMs, resultBytes, buckets }] of one.tools) {
+    for (const [tool, use] of one.tools) {
+      const { calls, errors, lastUsedMs, resultBytes, buckets } = use;
       const lastUsedAt = new Date(lastUsedMs).toISOString();
-      tools.push({ server: name, tool, calls, errors, lastUsedAt, p95: round(quantile(0.95, buckets)), resultBytes });
+      const p95 = round(quantile(0.95, buckets));
+      tools.push({ server: name, tool, calls, errors, day: use.day(nowMs), lastUsedAt, p95, resultBytes });
     }
   }
-  return { tools: tools.sort((a, b) => b.calls - a.calls) };
+  const since = history.sinceMs === undefined ? undefined : new Date(history.sinceMs).toISOString();
+  return { since, tools: tools.sort((a, b) => b.calls - a.calls) };
 }
 
 function summaryOf(lines: Lines, window: HistoryWindow, nowMs: number): Omit<ServerSummary, "server"> {
   const line = lines[window];
-  const { calls, errors, restarts } = line.read(nowMs);
-  const last = restarts.findLastIndex((count) => count > 0);
-  const untilMs = (Math.floor(nowMs / line.stepMs) + 1) * line.stepMs;
-  const hour = lines.hour.read(nowMs);
-  // The step that is now has only begun.
-  const minute = (counts: Uint32Array) => sum(counts.subarray(-1 - MINUTE_STEPS, -1));
+  const { calls, errors, restarts, restartedStepsAgo } = line.totals(nowMs);
+  const stepBeganMs = Math.floor(nowMs / line.stepMs) * line.stepMs;
+  const minute = lines.hour.before(nowMs, MINUTE_STEPS);
   return {
-    calls: sum(calls),
-    errors: sum(errors),
-    restarts: sum(restarts),
+    calls,
+    errors,
+    restarts,
     // To a step: its beginning, and not later than now.
-    lastRestartAt: last < 0 ? undefined : new Date(untilMs - (restarts.length - last) * line.stepMs).toISOString(),
-    callsAMinute: minute(hour.calls),
-    errorsAMinute: minute(hour.errors),
+    lastRestartAt:
+      restartedStepsAgo === undefined
+        ? undefined
+        : new Date(stepBeganMs - restartedStepsAgo * line.stepMs).toISOString(),
+    callsAMinute: minute.calls,
+    errorsAMinute: minute.errors,
     p50: round(lately(lines, 0.5, nowMs)),
     p95: round(lately(lines, 0.95, nowMs)),
   };
@@ -97,12 +100,6 @@ function lineOf(line: TimeLine, nowMs: number): HistoryLine & { readonly restart
 
 function serverLine(server: string, line: TimeLine, nowMs: number): ServerHistoryLine {
   return { server, ...lineOf(line, nowMs) };
-}
-
-function sum(counts: Uint32Array | Uint16Array): number {
-  let all = 0;
-  for (const count of counts) all += count;
-  return all;
 }
 
 function rounded(ms: Float32Array): number[] {

@@ -42,6 +42,15 @@ export interface LineArrays {
   readonly bucketsBefore: Uint32Array;
 }
 
+/** What all steps of a line hold together. */
+interface LineTotals {
+  readonly calls: number;
+  readonly errors: number;
+  readonly restarts: number;
+  /** 0 is the step that is now; undefined where there was none. */
+  readonly restartedStepsAgo: number | undefined;
+}
+
 const MAX_RESTARTS = 65_535;
 
 export class TimeLine {
@@ -106,6 +115,36 @@ export class TimeLine {
       p50: unrolled(p50, from),
       p95: unrolled(p95, from),
     };
+  }
+
+  /** All steps together, without a copy of them: a page asks for those of 500 servers at once. */
+  totals(atMs: number): LineTotals {
+    const at = this.#place(atMs);
+    const { calls, errors, restarts } = this.arrays;
+    const totals = { calls: 0, errors: 0, restarts: 0, restartedStepsAgo: undefined as number | undefined };
+    for (let i = 0; i < this.steps; i++) {
+      totals.calls += calls[i] as number;
+      totals.errors += errors[i] as number;
+      totals.restarts += restarts[i] as number;
+    }
+    if (totals.restarts === 0) return totals;
+    let ago = 0;
+    while (restarts[(at - ago + this.steps) % this.steps] === 0) ago++;
+    totals.restartedStepsAgo = ago;
+    return totals;
+  }
+
+  /** Of so many steps before the one that is now, which has only begun. */
+  before(atMs: number, steps: number): { readonly calls: number; readonly errors: number } {
+    const at = this.#place(atMs);
+    const { calls, errors } = this.arrays;
+    const sums = { calls: 0, errors: 0 };
+    for (let ago = 1; ago <= steps; ago++) {
+      const place = (at - ago + this.steps) % this.steps;
+      sums.calls += calls[place] as number;
+      sums.errors += errors[place] as number;
+    }
+    return sums;
   }
 
   /** Takes what was kept of a line before this one: `arrays` are of a line that was at step `now`. */

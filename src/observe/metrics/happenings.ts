@@ -46,6 +46,8 @@ export class Happenings {
   readonly #servers: ServerLabels;
   /** Told of each start that took the place of a connection that was lost. */
   onRestart: ((server: string) => void) | undefined;
+  /** Told of breakers that open and close. */
+  onTurned: ((server: string, circuit: "open" | "closed") => void) | undefined;
   /** Told of what agents did not have to notice. */
   onCaught: ((kind: Caught, count: number) => void) | undefined;
   /** When sessions of agents that are open were opened, by their keys. */
@@ -70,6 +72,10 @@ export class Happenings {
       ["toolway_server", this.#servers.of(server)],
       ["reason", reason],
     ]);
+  }
+
+  turned(server: string, circuit: "open" | "closed"): void {
+    this.onTurned?.(server, circuit);
   }
 
   /** `fault` is the code of what ended it; undefined where we closed it by our own will. */

@@ -63,7 +63,12 @@ it("a breaker opens by faults in a row only, lets exactly one trial through and 
       fc.record({ failures: fc.integer({ min: 1, max: 4 }), openMs: fc.integer({ min: 1, max: 1_000 }) }),
       fc.array(event, { minLength: 20, maxLength: 120, size: "max" }),
       (rules, events) => {
-        const breaker = new Breaker(rules);
+        // What it tells: opened and closed in turns, and never something that it is not.
+        let told = "closed";
+        const breaker: Breaker = new Breaker(rules, (circuit) => {
+          must(circuit !== told && circuit === breaker.circuit);
+          told = circuit;
+        });
         const calls: Call[] = [];
         let now = 1;
         let openedMs = 0;
@@ -110,6 +115,7 @@ it("a breaker opens by faults in a row only, lets exactly one trial through and 
               must(call.trial !== undefined && e.how === "answered");
             }
           }
+          must((breaker.circuit === "closed") === (told === "closed"));
           must(calls.filter((call) => call.trial !== undefined).length <= 1);
           must((breaker.circuit === "half-open") === calls.some((call) => call.trial !== undefined));
           if (breaker.circuit === "closed") must(breaker.faults < rules.failures);

@@ -40,8 +40,12 @@ export interface LateCall {
   readonly startedMs: number;
 }
 
+/** Told when it opens after being closed, and when it closes: what lies between is one story. */
+type BreakerTurned = (circuit: "open" | "closed", text: string) => void;
+
 export class Breaker {
   readonly #rules: Supervision["breaker"];
+  readonly #onTurn: BreakerTurned | undefined;
   /** Counts faults in a row. */
   faults = 0;
   /** Counts calls in a row that ran out of time though the server was well. */
@@ -55,8 +59,9 @@ export class Breaker {
   /** Counts trials, so that the outcome of a trial is told from that of an earlier one. */
   #trial = 0;
 
-  constructor(rules: Supervision["breaker"]) {
+  constructor(rules: Supervision["breaker"], onTurn?: BreakerTurned) {
     this.#rules = rules;
+    this.#onTurn = onTurn;
   }
 
   get circuit(): Circuit {
@@ -89,6 +94,7 @@ export class Breaker {
     if (outcome === "answered") {
       this.#circuit = "closed";
       this.#clear();
+      this.#onTurn?.("closed", "the breaker is closed: it answers again");
     } else if (outcome === "fault") {
       this.faults++;
       this.#open(nowMs);
@@ -150,8 +156,11 @@ export class Breaker {
   }
 
   #open(nowMs: number): void {
+    const wasClosed = this.#circuit === "closed";
     this.#circuit = "open";
     this.#lastFaultMs = nowMs;
     this.#dueMs = nowMs + this.#rules.openMs;
+    const why = `${this.faults} calls in a row found something wrong with it`;
+    if (wasClosed) this.#onTurn?.("open", `the breaker is open: ${why}, and none is sent for ${this.#rules.openMs} ms`);
   }
 }
