@@ -35,7 +35,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/state": "cli/gateway cli/line cli/text config contracts",
   "cli/setup": "agents/setup cli/gateway cli/line cli/text config config/edit contracts protocol runtime runtime/words",
   "cli/text": "cli/gateway cli/line contracts contracts/control mailbox/wire protocol runtime runtime/words",
-  config: "config/clients config/inputs contracts runtime",
+  config: "config/clients config/inputs contracts runtime runtime/redact",
   "config/clients": "runtime",
   "config/inputs": "runtime",
   "config/edit": "config config/clients runtime runtime/redact",
@@ -69,7 +69,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "gateway/engine": "catalog contracts contracts/engine policy runtime store store/nats store/ownership",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/lookout":
-    "config contracts contracts/control control gateway/sharing gateway/state observe observe/audit observe/calls observe/metrics protocol runtime",
+    "config config/edit contracts contracts/control control gateway/sharing gateway/state observe observe/audit observe/calls observe/metrics protocol runtime",
   "gateway/mailboxes":
     "config contracts contracts/engine endpoint gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/shared mailbox/wire observe runtime runtime/memory sockets",
   "gateway/move":

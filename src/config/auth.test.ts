@@ -79,6 +79,14 @@ describe("the credential of an entry", () => {
     expect(mistakesOf(() => read(entry))).toMatch(why);
   });
 
+  it("that stands where a word is expected is not repeated in what is wrong [secrets-unseen]", () => {
+    const key = "ghp_8Xv3Qw9LmZ2tR7kP";
+    const mistakes = mistakesOf(() => read(`{ "url": "https://x/mcp", "type": "${key}" }`));
+    expect(mistakes).toMatch(/gh\.type: expected .*, found another text/);
+    const { warnings, misconfigured } = read(`{ "url": "https://x/mcp", "auth": "${key}" }`);
+    expect(JSON.stringify([mistakes, warnings, misconfigured])).not.toContain(key);
+  });
+
   it("of another client is told as before, and is no mistake", () => {
     const { warnings } = read('{ "url": "https://x/mcp", "auth": { "CLIENT_ID": "me" } }');
     expect(warnings.join()).toContain('"auth"'.replaceAll('"', ""));

@@ -3,6 +3,7 @@
 // in json-schema.ts. A schema library did the same, and loading it took longer than the rest of a start.
 
 import { nearest } from "../runtime/nearest.js";
+import { looksRandom, SECRET_NAME } from "../runtime/redact/ordinary.js";
 import type { KeyPath, Report } from "./mistakes.js";
 
 export type Scalar = "string" | "number" | "boolean" | "null";
@@ -196,7 +197,9 @@ function readValue(form: AnyForm, given: unknown, path: KeyPath, report: Report)
       if (shape.or === "object" && isObject(value)) return value;
       if (typeof value !== "string") return misfit(mismatch(oneOf(shape.words), value));
       if (shape.words.includes(value)) return value;
-      const message = `expected ${oneOf(shape.words)}, found ${JSON.stringify(value)}`;
+      // A mistake is logged, and shown to others than who wrote it: where a key may stand, it is not repeated.
+      const found = mayBeKey(path.at(-1), value) ? "another text" : JSON.stringify(value);
+      const message = `expected ${oneOf(shape.words)}, found ${found}`;
       return misfit(message, didYouMean(value, shape.words));
     }
     case "scalar": {
@@ -260,6 +263,10 @@ function isScalar(value: unknown, types: readonly Scalar[]): boolean {
   if (typeof value === "number" && !Number.isFinite(value)) return false;
   const type = value === null ? "null" : typeof value;
   return types.some((one) => one === type);
+}
+
+function mayBeKey(name: string | number | undefined, value: string): boolean {
+  return SECRET_NAME.test(String(name)) || looksRandom(value);
 }
 
 function didYouMean(found: string, words: readonly string[]): string | undefined {

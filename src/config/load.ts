@@ -34,6 +34,8 @@ export interface LoadOptions {
    * not fail for a file that is just being renewed. Default: false.
    */
   readonly checksFiles?: boolean;
+  /** Is given the text of the file, before it is known whether it can be used. */
+  readonly onText?: (text: string) => void;
 }
 
 export interface ResolveOptions extends LoadOptions {
@@ -52,6 +54,7 @@ export function loadConfig(path: string, options: LoadOptions = {}): Config {
   } catch (error) {
     throw unreadable(path, error);
   }
+  options.onText?.(text);
   return parseConfig(text, { ...options, path });
 }
 

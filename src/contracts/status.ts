@@ -180,6 +180,8 @@ export interface GatewayStatus {
     readonly unusedPatterns: readonly string[];
     /** Keys that were edited and take effect at the next start only. */
     readonly waitsForRestart: readonly string[];
+    /** What the last edit that was applied has changed. Undefined where none was since the start. */
+    readonly lastEdit?: { readonly at: string; readonly changes: readonly string[] } | undefined;
   };
   /** Where the endpoint speaks TLS itself: its certificate, and why a newer one is not in use. */
   readonly certificate?: { readonly file: string; readonly error: string | undefined } | undefined;

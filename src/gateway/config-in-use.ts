@@ -8,8 +8,10 @@ import type { GatewayStatus } from "../contracts/status.js";
 import type { Log } from "../observe/log.js";
 import { compileBudgets } from "../policy/budget.js";
 import { compileMenus } from "../policy/menus.js";
+import { systemClock } from "../runtime/clock.js";
 import { logApplied, logMisconfigured, type ReloadReport, waitsForRestart } from "./applied.js";
 import { idleNames, keepEntries, NOTHING_KEPT } from "./kept-entries.js";
+import type { ConfigTexts } from "./lookout/config-shown.js";
 import { policyOf, type Stages } from "./stages.js";
 import type { GatewayState } from "./state/state.js";
 
@@ -20,6 +22,7 @@ interface ConfigParts {
   readonly log: Log;
   /** Reads the config again. Throws what is wrong with it. */
   readonly read: () => Config;
+  readonly lastText?: (() => string | undefined) | undefined;
   /** Tells what listens, if anything does. */
   readonly toEndpoint: (config: Config) => void;
 }
@@ -30,6 +33,10 @@ export class ConfigInUse {
   readonly #log: Log;
   #current: Config;
   #error: string | undefined;
+  /** Of the file: as it is in use, and of an edit that could not be applied. */
+  #text: string | undefined;
+  #editText: string | undefined;
+  #lastEdit: GatewayStatus["config"]["lastEdit"];
   /** Servers that go on by the entry that they had, and what is wrong with the new one. */
   #kept = NOTHING_KEPT;
   #areServersStarted = false;
@@ -48,6 +55,7 @@ export class ConfigInUse {
   /** Tells the stages what they go by at the start; they may ask for `current` meanwhile. */
   begin(): void {
     const { config, stages, state } = this.#parts;
+    this.#text = this.#parts.lastText?.();
     this.#setCached();
     stages.catalog.setServers(menusOf(config));
     stages.pins.configure(config.servers, idleNames(config));
@@ -72,7 +80,15 @@ export class ConfigInUse {
       warnings,
       unusedPatterns: this.#stages.patterns.now(this.#current),
       waitsForRestart: waitsForRestart(this.#parts.config, this.#current),
+      lastEdit: this.#lastEdit,
     };
+  }
+
+  texts(): ConfigTexts {
+    const { path, warnings, misconfigured } = this.#current;
+    const wrong = [...misconfigured.map(({ forOperator }) => forOperator), ...this.#kept.values()];
+    const remarks = [...wrong, ...warnings];
+    return { path, text: this.#text, editText: this.#editText, error: this.#error, remarks };
   }
 
   /** The server's entry in the file cannot be used, as it was last read. */
@@ -102,10 +118,19 @@ export class ConfigInUse {
       read = this.#parts.read();
     } catch (error) {
       this.#error = (error as Error).message;
+      this.#editText = this.#parts.lastText?.();
       this.#log.error(`the config was not applied, the one before goes on: ${this.#error}`);
       throw error;
     }
-    return this.#apply(read);
+    const report = this.#apply(read);
+    const text = this.#parts.lastText?.();
+    const isOther = text !== this.#text || report.changes.length > 0;
+    this.#text = text;
+    this.#editText = undefined;
+    if (isOther) {
+      this.#lastEdit = { at: new Date(systemClock.wall()).toISOString(), changes: report.changes };
+    }
+    return report;
   }
 
   #apply(read: Config): ReloadReport {

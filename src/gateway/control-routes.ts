@@ -135,6 +135,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
     "POST /servers/:server/probe": ({ params, signal }) => gateway.servers.probe(params["server"] ?? "", signal),
     ...lookRoutes(gateway.lookout),
     "GET /status": () => gateway.status(),
+    "GET /config": async () => (await import("./lookout/config-shown.js")).configAnswer(gateway.inUse.texts()),
     "GET /metrics": async ({ query }) => ({ text: await scrapes.text(formatOf(query.get("format"))) }),
     "GET /access": ({ query }) => ({ access: accessTo(gateway, query.get("server") ?? "", query.get("tool") ?? "") }),
     "GET /tools": async ({ query }) => {

@@ -71,12 +71,16 @@ export interface GatewayOptions {
  */
 export async function createGateway(input: GatewayInput, options: GatewayOptions = {}): Promise<Gateway> {
   const { env = process.env, log = SILENT, noAuth = false, startServers = true, opentelemetry } = options;
-  const reload = configReader(input, options);
+  let text: string | undefined;
+  const reload = configReader(input, options, (read) => {
+    text = read;
+  });
   const config = reload();
   const stateDir = options.stateDir ?? config.stateDir;
   const gateway = await openGateway({
     config,
     reload,
+    lastText: () => text,
     log,
     env,
     noAuth,
@@ -138,9 +142,9 @@ export async function openGateway({ stateDir, opentelemetry, ...closed }: Closed
   }
 }
 
-function configReader(input: GatewayInput, options: GatewayOptions): () => Config {
+function configReader(input: GatewayInput, options: GatewayOptions, onText: (text: string) => void): () => Config {
   const { env = process.env, home, names, tls, logCalls, onDemand, stateDir, forRuns } = options;
-  const around = { env, wrongEntries: "keep" as const, ...(home === undefined ? {} : { home }) };
+  const around = { env, onText, wrongEntries: "keep" as const, ...(home === undefined ? {} : { home }) };
   const read = (answersDir: string | undefined): Config => {
     const all = { ...around, answers: answersDir === undefined ? undefined : () => answersIn(answersDir) };
     return typeof input === "string" ? loadConfig(input, all) : resolveConfig(input, all);

@@ -70,8 +70,9 @@ export interface GatewayParts extends StageParts {
   /** Everybody is let in. For loopback only; checked at listen(). */
   readonly noAuth: boolean;
   readonly startServers: ServerStart;
-  /** Reads the config again. Throws what is wrong with it. */
+  /** Reads the config again, and throws what is wrong with it; `lastText` is what it read, where there is a file. */
   readonly reload: () => Config;
+  readonly lastText?: () => string | undefined;
   /** It runs for runs alone, and whoever made it ends it after the last of them. */
   readonly forRuns?: boolean;
   /** Gives back what a run that was killed has left. Default: its folder is removed. */
@@ -89,7 +90,7 @@ export class Gateway {
   readonly #startedAt = new Date(systemClock.wall()).toISOString();
   readonly #stages: Stages;
   readonly #contexts: KeptContexts;
-  readonly #inUse: ConfigInUse;
+  readonly inUse: ConfigInUse;
   #soleAgent: AgentProfile | undefined;
   #endpoint: OpenEndpoint | undefined;
   #listening: Promise<unknown> | undefined;
@@ -109,7 +110,6 @@ export class Gateway {
   /** Agents that `toolway run` started. */
   readonly runs: Runs;
   #forRuns: "gateway" | "endpoint" | undefined;
-  /** Logins at servers, by OAuth. */
   readonly logins: Logins;
 
   constructor(parts: GatewayParts) {
@@ -136,15 +136,16 @@ export class Gateway {
     this.servers = stages.servers;
     this.lookout = stages.lookout;
     this.logins = new Logins(stages, () => this.config.servers, { endpoint: () => this.#endpoint?.url, log });
-    this.#inUse = new ConfigInUse({
+    this.inUse = new ConfigInUse({
       config,
       stages,
       state,
       log,
       read: parts.reload,
+      lastText: parts.lastText,
       toEndpoint: (now) => this.#configureEndpoint(now),
     });
-    this.#inUse.begin();
+    this.inUse.begin();
     this.#forRuns = parts.forRuns === true ? "gateway" : undefined;
     this.runs = new Runs({
       map: state.runs,
@@ -164,7 +165,7 @@ export class Gateway {
   }
 
   get config(): Config {
-    return this.#inUse.current;
+    return this.inUse.current;
   }
 
   /** A text of a server's, without the secrets of its entry. */
@@ -355,12 +356,9 @@ export class Gateway {
 
   /** The tools that are left to a principal: by its role, its context and the guard, without those in quarantine. */
   async toolsOf(principal: Principal): Promise<ToolListing[]> {
-    const all = await this.tools();
-    return all.filter(
-      ({ server, ownName, quarantined }) =>
-        quarantined === undefined &&
-        this.pipeline.access.decide(principal, server, ownToolName(ownName)).kind === "allow",
-    );
+    const isAllowed = ({ server, ownName }: ToolListing) =>
+      this.pipeline.access.decide(principal, server, ownToolName(ownName)).kind === "allow";
+    return (await this.tools()).filter((tool) => tool.quarantined === undefined && isAllowed(tool));
   }
 
   /** What is known of a principal's situation: keys and values, by which menus are narrowed. */
@@ -383,10 +381,10 @@ export class Gateway {
 
   /** Ends what runs of a server and starts it anew, also after it was ejected. What was kept of it goes. */
   async reloadServer(name: string): Promise<void> {
-    if (this.#inUse.isWrong(name)) {
+    if (this.inUse.isWrong(name)) {
       await this.reload();
       // Its new entry has started it, or still says why it does not.
-      if (!this.#inUse.isWrong(name) || this.servers.supervised(name) === undefined)
+      if (!this.inUse.isWrong(name) || this.servers.supervised(name) === undefined)
         return this.servers.startServer(name);
     }
     this.#stages.cache.invalidate(name);
@@ -399,7 +397,7 @@ export class Gateway {
   }
 
   async startServer(name: string): Promise<void> {
-    if (this.#inUse.isWrong(name)) await this.reload();
+    if (this.inUse.isWrong(name)) await this.reload();
     await this.servers.startServer(name);
   }
 
@@ -433,7 +431,7 @@ export class Gateway {
       endpoint: this.#endpoint?.url,
       forRuns: this.#forRuns !== undefined,
       stateDir: this.#state.dir,
-      config: this.#inUse.status(),
+      config: this.inUse.status(),
       certificate: this.#endpoint?.certificate?.status,
       names: this.config.names,
       menu: this.config.menu,
@@ -445,7 +443,7 @@ export class Gateway {
         this.servers,
         this.#stages,
         this.pins,
-        (name) => this.#inUse.keptText(name),
+        (name) => this.inUse.keptText(name),
         this.config.servers,
       ),
       shares: sharing.status(),
@@ -466,7 +464,7 @@ export class Gateway {
    */
   async reload(): Promise<ReloadReport> {
     this.#refuseIfClosing();
-    return this.#inUse.reload();
+    return this.inUse.reload();
   }
 
   onClose(act: () => void): void {
@@ -567,7 +565,7 @@ export class Gateway {
 
   #start(): void {
     this.#startServers = true;
-    this.#inUse.startServers();
+    this.inUse.startServers();
     this.#awaitServers();
     // This is done also where no server is a child any more.
     void this.sweep();

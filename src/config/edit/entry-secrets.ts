@@ -26,6 +26,8 @@ const OPTION = /^--?[\w.-]+$/;
 const PAIR = /^(-{0,2}[\w.-]{1,64}\s?(?:=|:(?!\/\/))\s*)(\S.*)$/s;
 /** What stands before a credential, and is none. */
 const SCHEME = /^\s*(?:bearer|basic|token|apikey)?\s*$/i;
+/** What is told to everybody who logs in, however it looks. */
+const PUBLIC_NAME = /^(?:client_?id|scopes?)$/i;
 
 /** The variables without which the entry does not work, each once. */
 export function neededVariables(entry: unknown): string[] {
@@ -43,8 +45,6 @@ export function hideSecrets(entry: Entry): Record<string, unknown> {
   const redact = redactorOf(entry);
   return Object.fromEntries(
     Object.entries(entry).map(([key, value]) => {
-      if ((key === "env" || key === "headers") && isObject(value)) return [key, mapValues(value, hideValue)];
-      if (key === "args" && Array.isArray(value)) return [key, hideArgs(value, redact)];
       if (key === "command" && typeof value === "string") return [key, hideArgs(value.split(" "), redact).join(" ")];
       return [key, hideMember(key, value, redact)];
     }),
@@ -80,17 +80,24 @@ function isSecret(name: string, text: string, where: "env" | "headers"): boolean
 type Redact = (text: string) => string;
 
 function redactorOf(entry: Entry): Redact {
+  const url = ["url", "httpUrl", "serverUrl"].map((name) => entry[name]).find((value) => typeof value === "string");
   // Without the variables: their names are no secrets, and their values are not here.
   const source: SecretSource = {
     ...(typeof entry["command"] === "string" && { command: entry["command"] }),
     args: strings(entry["args"]),
-    ...(typeof entry["url"] === "string" && { url: entry["url"] }),
+    ...(url !== undefined && { url }),
     ...(typeof entry["broker"] === "string" && { broker: entry["broker"] }),
     env: texts(entry["env"]),
     headers: texts(entry["headers"]),
   };
   const redactor = new Redactor([...secretsOf(source)].filter((secret) => !secret.includes("${")));
-  return (text) => aroundVariables(text, (literal) => redactor.redact(literal));
+  return (text) => aroundVariables(text, (literal) => redactAlone(redactor.redact(literal)));
+}
+
+/** What looks like a key, or names itself one, wherever it stands. */
+function redactAlone(text: string): string {
+  const found = secretsOf({ args: [text] });
+  return found.size === 0 ? text : new Redactor(found).redact(text);
 }
 
 /** All values of `env` and `headers` are hidden: of most nobody can say what they are. */
@@ -101,7 +108,7 @@ function hideValue(value: unknown): unknown {
 
 function hideArgs(args: readonly unknown[], redact: Redact): unknown[] {
   return args.map((arg, index) => {
-    if (typeof arg !== "string") return arg;
+    if (typeof arg !== "string") return hideMember("", arg, redact);
     const before = args[index - 1];
     const isNamed = typeof before === "string" && OPTION.test(before) && SECRET_NAME.test(before);
     if (isNamed && !arg.startsWith("--")) return hideNamed(arg);
@@ -117,13 +124,22 @@ function hideNamed(text: string): string {
   return aroundVariables(text, (literal) => (SCHEME.test(literal) || isTrivial(literal) ? literal : REDACTED));
 }
 
-/** What else an entry holds: credentials by their name, at any depth, and whatever looks like one. */
+/** What an entry holds: credentials by their name and by where they stand, at any depth, and whatever looks like one. */
 function hideMember(key: string, value: unknown, redact: Redact): unknown {
-  if (typeof value === "string") return SECRET_NAME.test(key) ? hideNamed(value) : redact(value);
-  if (Array.isArray(value)) return value.map((item) => hideMember(key, item, redact));
-  return isObject(value)
-    ? Object.fromEntries(Object.entries(value).map(([name, item]) => [name, hideMember(name, item, redact)]))
-    : value;
+  const isHidden = key === "env" || key === "headers";
+  if (typeof value === "string") {
+    if (PUBLIC_NAME.test(key)) return value;
+    return SECRET_NAME.test(key) ? hideNamed(value) : redact(value);
+  }
+  if (Array.isArray(value)) {
+    if (isHidden) return value.map(hideValue);
+    if (SECRET_NAME.test(key)) return value.map((item) => hideMember(key, item, redact));
+    return PUBLIC_NAME.test(key) ? value : hideArgs(value, redact);
+  }
+  if (!isObject(value)) return value;
+  return isHidden
+    ? mapValues(value, hideValue)
+    : Object.fromEntries(Object.entries(value).map(([name, item]) => [name, hideMember(name, item, redact)]));
 }
 
 /** Variables stay; what stands for one that is not set may be a key. */

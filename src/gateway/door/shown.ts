@@ -39,9 +39,10 @@ const SEEING = [
   "GET /flow",
 ] as const;
 
-/** For operators alone: what acts, and what shows the results of agents' calls. */
+/** For operators alone: what acts, what shows the results of agents' calls, and the config, in which commands and paths stand. */
 const ACTING = [
   WRITE,
+  "GET /config",
   "GET /calls/:seq/bodies",
   "POST /record",
   "POST /record/stop",
