@@ -74,6 +74,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "tokens-apart",
+    text: "The token that an agent shows goes to no server; the challenge of a server reaches no agent as if it were the gateway's; without a credential of its own a request goes out without one.",
+    status: "made",
+  },
+  {
     id: "bounded",
     text: "No input, peer or load makes memory, file descriptors or processes grow without a limit.",
     status: "made",
@@ -431,6 +436,11 @@ export const PROMISES: readonly Promised[] = [
   {
     id: "placement-one",
     text: 'With "placement": "one" a single gateway on an engine runs the server for all: agents at the others have the same process, and it is another\'s within ten seconds of a kill.',
+    status: "made",
+  },
+  {
+    id: "engine-logins",
+    text: "A login is renewed once for all gateways on an engine, whoever of them needs it, and its refresh token is shown once.",
     status: "made",
   },
   {

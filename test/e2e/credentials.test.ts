@@ -1,8 +1,9 @@
 // Credentials that are read live: files and programs that change while agents call, tokens that end in the middle of a
 // hundred calls, and what is told of those that are refused.
 
+import { randomBytes } from "node:crypto";
 import { readFile, rename, writeFile } from "node:fs/promises";
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, it } from "vitest";
@@ -196,4 +197,132 @@ describe("a credential from a file", () => {
     await agent.waitFor("read");
     expect(await agent.call("read")).toBeTruthy();
   });
+});
+
+it("an agent's token goes to no server, and a server's challenge to no agent, in either era [tokens-apart]", async () => {
+  const shown = `tw_canary${randomBytes(32).toString("base64url")}`;
+  const heard: string[] = [];
+  let challenge: [status: number, header: string] | undefined;
+  const server = createServer(async (request, response) => {
+    const body = await text(request);
+    heard.push(`${request.rawHeaders.join("\n")}\n${request.url}\n${body}`);
+    const { id, method } = (body === "" ? {} : JSON.parse(body)) as { id?: number; method?: string };
+    if (method === "tools/call" && challenge !== undefined) {
+      response.writeHead(challenge[0], { "www-authenticate": challenge[1] }).end("not you");
+      return;
+    }
+    if (id === undefined) return void response.writeHead(body === "" ? 405 : 202).end();
+    const results: Record<string, unknown> = {
+      initialize: {
+        protocolVersion: "2025-11-25",
+        capabilities: { tools: {} },
+        serverInfo: { name: "bare", version: "1" },
+      },
+      "tools/list": { tools: [{ name: "echo", inputSchema: { type: "object" } }] },
+      "tools/call": { content: [{ type: "text", text: "called" }] },
+    };
+    const result = results[method ?? ""];
+    const answer = result === undefined ? { error: { code: -32601, message: "no such method" } } : { result };
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
+  });
+  const url = `http://127.0.0.1:${await listenOnLoopback(server)}/mcp`;
+  cleanUp.push(() => void closeHttp(server));
+  const gateway = await startGateway({ mcpServers: { bare: { url } } }, { auth: true, env: { TOOLWAY_TOKEN: shown } });
+  const meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": { name: "a", version: "1" },
+  };
+  const post = async (message: object, headers: Record<string, string>) => {
+    const answer = await fetch(gateway.url, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${shown}`,
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        ...headers,
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }),
+    });
+    return { status: answer.status, headers: answer.headers, text: await answer.text() };
+  };
+  const clientInfo = { name: "a", version: "1" };
+  const opened = await post(
+    { method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo } },
+    {},
+  );
+  const session = { "mcp-session-id": opened.headers.get("mcp-session-id") ?? "" };
+  const modern = { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "echo" };
+  const calls = () =>
+    Promise.all([
+      post({ method: "tools/call", params: { name: "echo", arguments: {} } }, session),
+      post({ method: "tools/call", params: { name: "echo", arguments: {}, _meta: meta } }, modern),
+    ]);
+  await until("both eras to be served", async () => (await calls()).every((one) => one.text.includes("called")));
+  for (const [status, header] of [
+    [401, 'Bearer realm="theirs", resource_metadata="https://theirs.example/x"'],
+    [403, "Basic realm=theirs"],
+  ] as const) {
+    challenge = [status, header];
+    for (const answer of await calls()) {
+      expect([answer.status, answer.headers.get("www-authenticate")]).toEqual([200, null]);
+      expect(answer.text).toContain('"error"');
+    }
+  }
+  expect(heard.length).toBeGreaterThan(6);
+  for (const request of heard) {
+    expect(request).not.toContain(shown);
+    expect(request.toLowerCase()).not.toContain("authorization");
+  }
+});
+
+it("a listening stream that ends with its token is open again with the next one, and what is said there reaches the agent [token-unseen]", async () => {
+  const path = join(await temporaryDirectory(), "token");
+  await writeFile(path, "first");
+  let good = "first";
+  let tools = ["echo"];
+  const streams: { readonly token: string; readonly response: ServerResponse }[] = [];
+  const server = createServer(async (request, response) => {
+    const token = request.headers.authorization?.replace(/^Bearer /, "") ?? "";
+    const body = request.method === "POST" ? await text(request) : "";
+    if (token !== good) return void response.writeHead(401, { "www-authenticate": "Bearer" }).end();
+    if (request.method === "GET") {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(": here\n\n");
+      streams.push({ token, response });
+      return;
+    }
+    if (body === "") return void response.writeHead(405).end();
+    const { id, method } = JSON.parse(body) as { id?: number; method: string };
+    if (id === undefined) return void response.writeHead(202).end();
+    const results: Record<string, unknown> = {
+      initialize: {
+        protocolVersion: "2025-11-25",
+        capabilities: { tools: { listChanged: true } },
+        serverInfo: { name: "streaming", version: "1" },
+      },
+      "tools/list": { tools: tools.map((name) => ({ name, inputSchema: { type: "object" } })) },
+      "tools/call": { content: [{ type: "text", text: "called" }] },
+    };
+    const result = results[method];
+    const answer = result === undefined ? { error: { code: -32601, message: "no such method" } } : { result };
+    response.writeHead(200, { "content-type": "application/json", "mcp-session-id": "one" });
+    response.end(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
+  });
+  const url = `http://127.0.0.1:${await listenOnLoopback(server)}/mcp`;
+  cleanUp.push(() => void closeHttp(server));
+  const gateway = await startGateway({ mcpServers: { remote: { url, auth: { bearer: { file: path } } } } });
+  const agent = await connect("legacy", gateway);
+  await agent.waitFor("echo");
+  await until("the first stream", () => streams.length > 0);
+  good = "second";
+  await writeFile(path, "second");
+  for (const { response } of streams) response.end();
+  const isNew = ({ token, response }: (typeof streams)[number]) => token === "second" && !response.writableEnded;
+  await until("a stream with the next token", () => streams.some(isNew), 30_000);
+  expect(await agent.text("echo")).toBe("called");
+  tools = ["echo", "later"];
+  const changed = JSON.stringify({ jsonrpc: "2.0", method: "notifications/tools/list_changed" });
+  for (const stream of streams.filter(isNew)) stream.response.write(`data: ${changed}\n\n`);
+  await agent.waitFor("later");
 });

@@ -123,6 +123,8 @@ export interface GatewayOptions {
   readonly auth?: boolean;
   /** What it is started under: a command that runs the one that follows it, in the same process. */
   readonly under?: readonly string[];
+  /** Another build than the one in dist/. */
+  readonly program?: string;
 }
 
 /** With plain names and without tokens: what the tests are about is neither. `names` in the config overrides it. */
@@ -137,7 +139,7 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
   await writeConfig(config);
   const listen = `127.0.0.1:${port}`;
   const args = [
-    cli,
+    options.program ?? cli,
     "serve",
     configPath,
     "--listen",

@@ -4,37 +4,16 @@
 import { execFile, spawn } from "node:child_process";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { findGateway } from "../../src/control/client.js";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
+import { follow, logInByHand, startAuthority } from "./authority.js";
 import { connect, ERAS } from "./eras.js";
 import { connected, startExecutor } from "./executor-process.js";
-import { cli, freePort, type Gateway, root, startGateway, temporaryDirectory, until } from "./harness.js";
+import { cli, freePort, type Gateway, startGateway, temporaryDirectory, until } from "./harness.js";
 import { type Ran, statusOf, toolway } from "./operator.js";
 
 /** Half a core has been seen to take half a minute for the start of a browser, and here it starts twice. */
 const BROWSER_MS = 180_000;
-
-interface Told {
-  readonly grants: readonly string[];
-  readonly calls: number;
-}
-
-/** The authorization server and the server that takes its tokens, in a process of their own. */
-async function startAuthority() {
-  const file = join(root, "test/fixtures/servers/oidc.mjs");
-  const child = spawn(process.execPath, [file], { stdio: ["pipe", "pipe", "ignore"] });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const next = async () => JSON.parse((await lines.next()).value as string);
-  const { url } = (await next()) as { url: string };
-  const tell = (word: "expire" | "look"): Promise<Told> => {
-    child.stdin.write(`${word}\n`);
-    return next();
-  };
-  return { url, tell };
-}
 
 /** `toolway login`, with `xdg-open` as a machine with a browser has it. */
 async function logInByBrowser({ configPath, stateDir }: Gateway, server: string): Promise<Ran> {
@@ -57,28 +36,6 @@ async function logInByBrowser({ configPath, stateDir }: Gateway, server: string)
     const pid = Number(await readFile(join(bin, "pid"), "utf8").catch(() => "0"));
     if (pid > 1) process.kill(-pid, "SIGKILL");
   }
-}
-
-/** What a person does in a browser: follows the pages to where they end. */
-async function follow(address: string): Promise<string> {
-  const cookies = new Map<string, string>();
-  let [url, method] = [address, "GET"];
-  for (let step = 0; step < 20; step++) {
-    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-    const answer = await fetch(url, { method, headers: { cookie }, redirect: "manual" });
-    for (const one of answer.headers.getSetCookie()) {
-      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(one) ?? [];
-      cookies.set(name, value);
-    }
-    const text = await answer.text();
-    const location = answer.headers.get("location");
-    const action = /action="([^"]+)"/.exec(text)?.[1];
-    if (location === null && action === undefined) throw new Error(`${url} is the end: ${answer.status} ${text}`);
-    method = location === null ? "POST" : "GET";
-    url = new URL(location ?? action ?? "", url).href;
-    if (url.includes("/callback?")) return url;
-  }
-  throw new Error("The pages have no end.");
 }
 
 const needs = async (gateway: Gateway) => (await statusOf(gateway, "linear")).credential?.needsLogin;
@@ -129,15 +86,6 @@ describe("a login in a browser", () => {
     BROWSER_MS,
   );
 });
-
-/** The login that somebody makes by hand, at the control socket. */
-async function logInByHand({ stateDir }: Gateway, server: string): Promise<void> {
-  const control = await until("the control socket", () => findGateway(stateDir));
-  const at = `/servers/${server}/login`;
-  const begun = await control.post<{ address: string }>(at, { redirectUri: "http://127.0.0.1:9/callback" });
-  const back = Object.fromEntries(new URL(await follow(begun.address)).searchParams);
-  await control.post(`${at}/finish`, back);
-}
 
 describe("a login in the middle of a call", () => {
   it("is asked of an agent that takes pages, in both eras, once for all of its calls, and they go on when the browser is done [token-unseen]", async () => {
