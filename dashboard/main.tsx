@@ -3,8 +3,9 @@
 import { computed, effect } from "@preact/signals";
 import { type ComponentChildren, render } from "preact";
 import { shellWord } from "../src/runtime/words/shell-word.js";
-import { config, follow, gateway, link, mailboxes, outbox, power, servers } from "./model.js";
-import { summaryOf } from "./needs.js";
+import { Gateways } from "./gateways.js";
+import { config, follow, gateway, isBroker, link, mailboxes, name, outbox, power, servers } from "./model.js";
+import { brokerSummary, summaryOf } from "./needs.js";
 import { go, path } from "./router.js";
 import { SearchBox } from "./search.js";
 import { Access } from "./views/access.js";
@@ -16,7 +17,8 @@ import { Pins, PinsOfServer } from "./views/pins.js";
 import { OneServer, Servers } from "./views/servers.js";
 import { OneTool, Tools } from "./views/tools.js";
 import { Waiting } from "./views/waiting.js";
-import { ActButton, Foreign, isExact, Line, Since, Until } from "./words.js";
+import { OneWrite } from "./waiting/one-write.js";
+import { ActButton, ClockTime, Foreign, isExact, Line, Until } from "./words.js";
 
 const VIEWS: readonly [path: string, name: string, key: string][] = [
   ["", "Overview", "o"],
@@ -30,13 +32,19 @@ const VIEWS: readonly [path: string, name: string, key: string][] = [
   ["audit", "Audit", "u"],
 ];
 
+/** A broker has no servers, and so no calls, tools and pins; it has no config, and an audit log by none. */
+const OF_BROKER: readonly string[] = ["", "waiting", "access"];
+
 /** What is not configured is not there. */
 function isThere(view: string): boolean {
+  if (isBroker.value) return OF_BROKER.includes(view);
   if (view === "waiting") return outbox.value !== undefined || mailboxes.value !== undefined;
   return true;
 }
 
-const summary = computed(() => summaryOf(servers.value, needs.value));
+const summary = computed(() =>
+  isBroker.value ? brokerSummary(mailboxes.value?.inUse ?? 0, needs.value) : summaryOf(servers.value, needs.value),
+);
 
 function View(): ComponentChildren {
   const [view = "", one] = path.value;
@@ -46,13 +54,13 @@ function View(): ComponentChildren {
     case "calls":
       return one === undefined ? <Calls /> : <OneCall key={one} seq={Number(one)} />;
     case "servers":
-      return one === undefined ? <Servers /> : <OneServer name={one} />;
+      return one === undefined ? <Servers /> : <OneServer key={one} name={one} />;
     case "tools":
       return one === undefined ? <Tools /> : <OneTool key={one} name={one} />;
     case "pins":
       return one === undefined ? <Pins /> : <PinsOfServer server={one} />;
     case "waiting":
-      return <Waiting />;
+      return one === undefined ? <Waiting /> : <OneWrite key={one} id={one} />;
     case "access":
       return <Access />;
     case "config":
@@ -96,8 +104,7 @@ function Live() {
   if (now.kind === "lost") {
     return (
       <span class="state bad" role="status">
-        ▲ {now.why} Since <Since at={now.since} suffix="" />; next try in <Until at={now.again} />. This is how it was
-        then.
+        ▲ {now.why} since <ClockTime at={now.since} />; next try in <Until at={now.again} />. This is how it was then.
       </span>
     );
   }
@@ -145,12 +152,11 @@ function Page() {
     );
   }
   if (gateway.value === undefined) return <main class="alone late">Opening…</main>;
-  const name = config.value?.path?.split("/").at(-1) ?? "demo";
   return (
     <>
       <header>
         <a class="name" href="/">
-          <Foreign text={name} />
+          <Foreign text={name.value} />
         </a>
         <p class="summary">{summary}</p>
         <SearchBox />
@@ -158,6 +164,7 @@ function Page() {
         <Live />
       </header>
       <Recording />
+      <Gateways />
       <div class={now.kind === "lost" ? "frame stale" : "frame"}>
         <Rail />
         <main>
@@ -174,7 +181,7 @@ function Keys() {
     <dialog id="keys">
       <h2>Keys</h2>
       <dl class="facts">
-        {VIEWS.map(([, name, key]) => (
+        {VIEWS.filter(([view]) => isThere(view)).map(([, name, key]) => (
           <div key={key}>
             <dt>
               <kbd>g</kbd> <kbd>{key}</kbd>
@@ -229,7 +236,7 @@ addEventListener("keydown", (event) => {
 
 effect(() => {
   const count = needs.value.length;
-  document.title = `${count > 0 ? `(${count}) ` : ""}${config.value?.path?.split("/").at(-1) ?? "Toolway"}`;
+  document.title = `${count > 0 ? `(${count}) ` : ""}${config.value === undefined ? "Toolway" : name.value}`;
 });
 
 const root = document.getElementById("page");

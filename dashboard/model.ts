@@ -14,7 +14,7 @@ export type GatewayPart = Omit<
 export type Link =
   | { readonly kind: "opening" }
   | { readonly kind: "live" }
-  /** `again` is when the next try is, and `since` when it was lost, both by the page's clock. */
+  /** `again` is when the next try is, and `since` when it was lost, both by the page's clock; `why` has no full stop. */
   | { readonly kind: "lost"; readonly since: number; readonly again: number; readonly why: string }
   | { readonly kind: "ended"; readonly why: string };
 
@@ -55,6 +55,18 @@ export const servers = computed<readonly ServerStatus[]>(() => {
   });
 });
 
+/** Mailboxes and nothing else: `toolway broker`, which has no config. */
+export const isBroker = computed(
+  () =>
+    config.value !== undefined &&
+    config.value.path === undefined &&
+    mailboxes.value !== undefined &&
+    servers.value.length === 0,
+);
+
+/** What the page is of: the config's file, or what runs without one. */
+export const name = computed(() => config.value?.path?.split("/").at(-1) ?? (isBroker.value ? "broker" : "demo"));
+
 /** Until the page is closed, or its session has ended. */
 export async function follow(): Promise<void> {
   try {
@@ -69,7 +81,7 @@ export async function follow(): Promise<void> {
   let tries = 0;
   let since = 0;
   for (;;) {
-    let why = "Toolway does not answer.";
+    let why = "Toolway does not answer";
     try {
       const end = await read(() => {
         tries = 0;
@@ -86,7 +98,7 @@ export async function follow(): Promise<void> {
         link.value = { kind: "ended", why: error.message };
         return;
       }
-      if (error instanceof Refused || error instanceof Stranger) why = error.message;
+      if (error instanceof Refused || error instanceof Stranger) why = error.message.replace(/\.$/, "");
     }
     forgetProof();
     since ||= Date.now();

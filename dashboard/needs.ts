@@ -26,6 +26,8 @@ export interface Need {
   readonly act?: Act;
   /** Where more than one thing can be done. */
   readonly acts?: readonly Act[];
+  /** The server at which somebody has to log in. */
+  readonly login?: string;
   /** The question that it is, for what it would be called with. */
   readonly ask?: number;
   /** The view that has more of it. */
@@ -81,6 +83,7 @@ function needsOfServer(server: ServerStatus): Need[] {
       what: `${name} needs a login`,
       why,
       line: `toolway login ${shellWord(name)}`,
+      login: name,
       href,
     });
   } else if (state === "ejected") {
@@ -99,8 +102,8 @@ function needsOfServer(server: ServerStatus): Need[] {
   if (quarantined > 0) {
     const why =
       quarantined === 1
-        ? "One tool changed since you accepted it, and no agent may use it."
-        : `${quarantined} tools changed since you accepted them, and no agent may use them.`;
+        ? "One tool is not what you accepted, and no agent may use it: see what changed, then accept or reject it."
+        : `${quarantined} tools are not what you accepted, and no agent may use them: see what changed, then accept or reject it.`;
     const line = `toolway pins diff ${shellWord(name)}`;
     needs.push({
       key: `pins/${name}`,
@@ -208,11 +211,12 @@ function outboxNeeds(outbox: NonNullable<GatewayStatus["outbox"]>): Need[] {
     const what =
       outbox.unknown === 1 ? "One write has an unknown outcome" : `${outbox.unknown} writes have an unknown outcome`;
     const why = "They may have happened. Look at the server, then say which it was.";
-    needs.push({ key: "unknown", what, why, line: "toolway outbox list --state unknown", href: "/waiting" });
+    needs.push({ key: "unknown", what, why, line: "toolway outbox list --only unknown", href: "/waiting" });
   }
   for (const { server, lane, depth, why } of outbox.held) {
     const line = `toolway outbox release ${shellWord(server)}`;
-    const act: Act = { label: "Release", method: "POST", path: "/outbox/release", body: { server, lane } };
+    // As the line beside it does, all lanes: one by itself would stay on hold where a person holds the server.
+    const act: Act = { label: "Release", method: "POST", path: "/outbox/release", body: { server } };
     const what = `${depth} ${depth === 1 ? "write waits" : "writes wait"} for ${server}`;
     needs.push({ key: `lane/${server}/${lane}`, what, why: sentence(why), line, act, href: "/waiting" });
   }
@@ -246,6 +250,14 @@ export function summaryOf(servers: readonly ServerStatus[], needs: readonly Need
   const fine = servers.filter(isFine).length;
   const all = servers.length === 1 ? "The server is" : `All ${servers.length} servers are`;
   const state = fine === servers.length ? `${all} fine` : `${fine} of ${servers.length} servers are fine`;
+  if (needs.length === 0) return `${state}. Nothing needs you.`;
+  return `${state}; ${needs.length === 1 ? "one thing needs" : `${needs.length} things need`} you.`;
+}
+
+/** The same of a broker by itself. */
+export function brokerSummary(inUse: number, needs: readonly Need[]): string {
+  const state =
+    inUse === 0 ? "No mailbox is in use" : inUse === 1 ? "One mailbox is in use" : `${inUse} mailboxes are in use`;
   if (needs.length === 0) return `${state}. Nothing needs you.`;
   return `${state}; ${needs.length === 1 ? "one thing needs" : `${needs.length} things need`} you.`;
 }

@@ -27,7 +27,8 @@ async function everything(): Promise<readonly Findable[]> {
       ),
     ),
     call<{ writes: readonly { id: string }[] }>("GET", "/outbox").then(
-      ({ writes }) => writes.map(({ id }): Findable => ({ kind: "write", name: id, href: "/waiting" })),
+      ({ writes }) =>
+        writes.map(({ id }): Findable => ({ kind: "write", name: id, href: `/waiting/${encodeURIComponent(id)}` })),
       // There is none where nothing is kept.
       () => [],
     ),

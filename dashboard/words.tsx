@@ -2,7 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { call, lines } from "./door.js";
 import { piecesOf } from "./foreign.js";
 import { link, messageOf, power } from "./model.js";
@@ -42,6 +42,16 @@ export function Since({ at, suffix = " ago" }: { at: string | number | undefined
   );
 }
 
+/** By a clock on the wall. */
+export function ClockTime({ at }: { at: number }) {
+  const date = new Date(at);
+  return (
+    <time dateTime={date.toISOString()} title={date.toLocaleString()}>
+      {date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}
+    </time>
+  );
+}
+
 /** Until when, for a countdown. */
 export function Until({ at }: { at: number }) {
   const text = computed(() => ageText(at - now.value));
@@ -63,6 +73,21 @@ export function Line({ text }: { text: string }) {
         {isCopied ? "copied" : "copy"}
       </button>
     </span>
+  );
+}
+
+/** The same where there is no room for the line: it is seen on hover and focus. */
+export function ShortLine({ text }: { text: string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1_500);
+  };
+  return (
+    <button type="button" class="quiet" title={text} aria-label={`Copy ${text}`} onClick={() => void copy()}>
+      {isCopied ? "copied" : "copy"}
+    </button>
   );
 }
 
@@ -113,11 +138,50 @@ export function Table({
   );
 }
 
+/** A number with its name, and where more of it is. */
+export function Figure({
+  name,
+  value,
+  href,
+  children,
+}: {
+  name: string;
+  value: string;
+  href?: string | undefined;
+  children?: ComponentChildren;
+}) {
+  return (
+    <div>
+      <dd>
+        {value} {children}
+      </dd>
+      <dt>{href === undefined ? name : <a href={href}>{name}</a>}</dt>
+    </div>
+  );
+}
+
 /** A button that acts. What cannot be undone asks once; what fails says so beside it. */
-export function ActButton({ act, line, onDone }: { act: Act; line?: string; onDone?: (answer: unknown) => void }) {
+export function ActButton({
+  act,
+  line,
+  isShort = false,
+  onDone,
+}: {
+  act: Act;
+  line?: string;
+  /** In a row: the line is there to copy, and not to read. */
+  isShort?: boolean;
+  onDone?: (answer: unknown) => void;
+}) {
   const [state, setState] = useState<"idle" | "sure" | "busy">("idle");
   const [trouble, setTrouble] = useState("");
-  if (power.value !== "operator") return line === undefined ? null : <Line text={line} />;
+  const question = useRef<HTMLSpanElement>(null);
+  // The button that was pressed is gone: whoever has no mouse would begin at the top again.
+  useEffect(() => {
+    if (state === "sure") question.current?.focus();
+  }, [state]);
+  const shown = line === undefined ? null : isShort ? <ShortLine text={line} /> : <Line text={line} />;
+  if (power.value !== "operator") return isShort ? null : shown;
   const run = async () => {
     setState("busy");
     setTrouble("");
@@ -132,7 +196,7 @@ export function ActButton({ act, line, onDone }: { act: Act; line?: string; onDo
   return (
     <span class="act">
       {state === "sure" ? (
-        <span class="sure" role="alertdialog" aria-label={act.label}>
+        <span class="sure" role="alertdialog" aria-label={act.label} tabIndex={-1} ref={question}>
           {act.sure}{" "}
           <button type="button" class="danger" onClick={() => void run()}>
             {act.label}
@@ -150,7 +214,7 @@ export function ActButton({ act, line, onDone }: { act: Act; line?: string; onDo
           {act.label}
         </button>
       )}
-      {line === undefined ? null : <Line text={line} />}
+      {shown}
       {trouble === "" ? null : (
         <span class="trouble" role="alert">
           {trouble}
@@ -170,14 +234,24 @@ export function Foreign({ text, lines = false }: { text: string; lines?: boolean
 }
 
 /** What a view loads when it is opened, when the gateway is back, and when `again` is called. */
-export function useLoaded<T>(path: string): { value: T | undefined; trouble: string; again: () => void } {
+export function useLoaded<T>(path: string): {
+  value: T | undefined;
+  trouble: string;
+  again: () => void;
+  /** It was asked for, and the answer is not there yet. */
+  isUnderWay: () => boolean;
+} {
   const [loaded, setLoaded] = useState<{ readonly path: string; readonly value?: T; readonly trouble: string }>();
   const [count, setCount] = useState(0);
+  const underWay = useRef(false);
   const isLive = link.value.kind === "live";
   useEffect(() => {
     let isLeft = false;
+    underWay.current = isLive;
     const keep = (next: { value?: T; trouble: string }) => {
-      if (!isLeft) setLoaded({ path, ...next });
+      if (isLeft) return;
+      underWay.current = false;
+      setLoaded({ path, ...next });
     };
     if (isLive) {
       call<T>("GET", path).then(
@@ -194,6 +268,7 @@ export function useLoaded<T>(path: string): { value: T | undefined; trouble: str
     value: isOwn ? loaded.value : undefined,
     trouble: isOwn ? loaded.trouble : "",
     again: () => setCount((before) => before + 1),
+    isUnderWay: () => underWay.current,
   };
 }
 
@@ -225,16 +300,30 @@ export function useLines<T>(path: string): { value: readonly T[] | undefined; tr
 
 /** Loaded again and again while the view is open and somebody looks at it. */
 export function useLooked<T>(path: string, everyMs: number): T | undefined {
-  const { value, again } = useLoaded<T>(path);
+  return useFollowed<T>(path, everyMs).value;
+}
+
+/**
+ * The same, with `again` for who changed something. While the pointer or the keyboard is in `still`, it stays as it is: rows
+ * do not move under a hand.
+ */
+export function useFollowed<T>(
+  path: string,
+  everyMs: number,
+  still?: string,
+): { value: T | undefined; trouble: string; again: () => void } {
+  const { value, trouble, again, isUnderWay } = useLoaded<T>(path);
   const [last, setLast] = useState<T>();
   useEffect(() => {
     if (value !== undefined) setLast(value);
   }, [value]);
   useEffect(() => {
     const timer = setInterval(() => {
-      if (!document.hidden) again();
+      const isStill = still !== undefined && document.querySelector(`${still}:hover, ${still}:focus-within`) !== null;
+      // An answer that takes longer is waited for: asked again, it would be thrown away, each time.
+      if (!document.hidden && !isStill && !isUnderWay()) again();
     }, everyMs);
     return () => clearInterval(timer);
   }, [path, everyMs]);
-  return value ?? last;
+  return { value: value ?? last, trouble, again };
 }

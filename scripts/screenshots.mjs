@@ -1,6 +1,6 @@
 // Pictures of the operator's page: each view in both themes and both widths, of a real gateway with a scene that is always the
-// same: a server that was killed and is back, one whose tool changed with hidden characters, one whose entry is wrong. Run it
-// as `npm run screenshots [-- --out FOLDER]`, after a build. It needs Chromium.
+// same: a server that was killed and is back, one whose tool changed with hidden characters, one whose entry is wrong, one that
+// is stopped while writes wait for it. Run it as `npm run screenshots [-- --out FOLDER --only servers,config]`, after a build. It needs Chromium.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +13,8 @@ import { chromium } from "playwright-core";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const cli = join(root, "dist/cli/main.js");
-const { values } = parseArgs({ options: { out: { type: "string" } } });
+const { values } = parseArgs({ options: { out: { type: "string" }, only: { type: "string" } } });
+const only = values.only?.split(",");
 const out = resolve(values.out ?? join(root, "screenshots"));
 
 const VIEWS = {
@@ -27,6 +28,7 @@ const VIEWS = {
   pins: "/pins",
   "pin-diff": "/pins/search",
   waiting: "/waiting",
+  write: undefined,
   access: "/access",
   config: "/config",
   audit: "/audit",
@@ -111,21 +113,34 @@ async function scene() {
   writeFileSync(description, "Searches the notes.");
   writeFileSync(
     config,
-    JSON.stringify({
-      listen: "127.0.0.1:0",
-      state: join(dir, "state"),
-      audit: {},
-      mcpServers: {
-        demo: { command: process.execPath, args: [join(root, "dist/demo/server.js")] },
-        search: fixture("rug", "--description", description),
-        notes: {
-          ...fixture("asker"),
-          tools: { whoami: { readOnly: true } },
+    JSON.stringify(
+      {
+        listen: "127.0.0.1:0",
+        state: join(dir, "state"),
+        audit: {},
+        roles: { dev: {}, reader: { deny: ["tracker/create_issue", "demo/*"] } },
+        mcpServers: {
+          demo: { command: process.execPath, args: [join(root, "dist/demo/server.js")] },
+          search: fixture("rug", "--description", description),
+          notes: {
+            ...fixture("asker"),
+            tools: { whoami: { readOnly: true } },
+          },
+          tracker: {
+            ...fixture("tracker", "--ledger", join(dir, "ledger.jsonl")),
+            env: { TRACKER_TOKEN: "not-to-be-seen-1234" },
+            tools: {
+              create_issue: { outbox: { key: "arguments.request_id", lane: "arguments.project" } },
+              add_comment: { outbox: true },
+            },
+          },
+          // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the config
+          tickets: { url: "http://127.0.0.1:1/mcp", headers: { Authorization: "Bearer ${TICKETS_TOKEN}" } },
         },
-        // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the config
-        tickets: { url: "http://127.0.0.1:1/mcp", headers: { Authorization: "Bearer ${TICKETS_TOKEN}" } },
       },
-    }),
+      undefined,
+      2,
+    ),
   );
   const first = await serve();
   await until("the tools to be pinned", () => toolway("pins").includes("search"));
@@ -146,6 +161,21 @@ async function scene() {
     );
     if (n % 4 === 0) await call(gateway.url, "notes__whoami", {}, "claude-code");
   }
+  toolway("token", "create", "--id", "ann", "--role", "dev");
+  toolway("token", "create", "--id", "ci", "--role", "reader", "--expires", "30d");
+  // Writes of two lanes wait for a server that is stopped.
+  toolway("stop", "tracker");
+  for (const [project, title] of [
+    ["docs", "A page is missing"],
+    ["docs", "A link is broken"],
+    ["site", "The title is wrong"],
+  ]) {
+    const key = `${project}-${title.length}`;
+    await call(gateway.url, "tracker__create_issue", { project, title, request_id: key }, "claude-code");
+  }
+  await call(gateway.url, "tracker__add_comment", { project: "docs", title: "Thanks" }, "codex");
+  const { writes } = JSON.parse(toolway("outbox", "list", "--json"));
+  VIEWS.write = `/waiting/${writes.at(-1).id}`;
   return gateway;
 }
 
@@ -170,7 +200,7 @@ try {
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     for (const [width, viewport] of Object.entries(WIDTHS)) {
       await page.setViewportSize(viewport);
-      for (const [name, path] of Object.entries(VIEWS)) {
+      for (const [name, path] of Object.entries(VIEWS).filter(([one]) => only?.includes(one) ?? true)) {
         await page.goto(new URL(path, page.url()).href);
         await page.locator("main h1").waitFor();
         // What a view loads is there when nothing is asked for any more.
@@ -180,7 +210,7 @@ try {
     }
     await context.close();
   }
-  console.log(`${Object.keys(VIEWS).length * 4} pictures are in ${out}.`);
+  console.log(`${(only ?? Object.keys(VIEWS)).length * 4} pictures are in ${out}.`);
 } finally {
   await browser.close();
   await gateway.stop();

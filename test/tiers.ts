@@ -111,6 +111,10 @@ export const SAME_ON_ANY_NODE: readonly string[] = [
   "test/e2e/mailbox-verbs.test.ts",
   "test/e2e/menus.test.ts",
   "test/e2e/numbers.test.ts",
+  "test/e2e/page-acts.test.ts",
+  "test/e2e/page-attacks.test.ts",
+  "test/e2e/page-frame.test.ts",
+  "test/e2e/page-views.test.ts",
   "test/e2e/public-types.test.ts",
   "test/e2e/rug-pull.test.ts",
   "test/e2e/rules.test.ts",
@@ -120,6 +124,7 @@ export const SAME_ON_ANY_NODE: readonly string[] = [
   "test/e2e/stdio-role.test.ts",
   "test/e2e/supervision-cli.test.ts",
   "test/e2e/terminal.test.ts",
+  "test/faults/page-load.test.ts",
 ];
 
 /** Set by scripts/test-on-node.mjs. */

@@ -1,9 +1,11 @@
-// Who has access: tokens, runs and executors.
+// Who has access: agents that are connected, tokens, runs, roles with what each sees, what was refused, and executors.
 
 import { useState } from "preact/hooks";
+import type { AgentsAnswer } from "../../src/contracts/control/agents.js";
+import type { RolesAnswer } from "../../src/contracts/control/tools.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { executors, gateway, power } from "../model.js";
-import { ActButton, Foreign, Line, Since, Table, useLoaded } from "../words.js";
+import { ActButton, Foreign, Line, Since, Table, useLoaded, useLooked } from "../words.js";
 
 interface Token {
   readonly id: string;
@@ -26,15 +28,13 @@ interface Run {
 export function Access() {
   const tokens = useLoaded<{ tokens: readonly Token[] }>("/tokens");
   const runs = useLoaded<{ runs: readonly Run[] }>("/runs");
+  const agents = useLooked<AgentsAnswer>("/agents", LOOK_MS);
+  const roles = useLoaded<RolesAnswer>("/roles").value?.roles ?? [];
   const [shown, setShown] = useState<{ readonly id: string; readonly token: string }>();
-  const { sessions = 0, presences = 0 } = gateway.value ?? {};
   return (
     <>
       <h1>Access</h1>
-      <p>
-        {sessions} {sessions === 1 ? "session" : "sessions"} of agents of the legacy era, and {presences}{" "}
-        {presences === 1 ? "agent" : "agents"} of the modern one that called lately.
-      </p>
+      {agents === undefined ? null : <Connected answer={agents} />}
       <section>
         <h2>Tokens</h2>
         {shown === undefined ? null : (
@@ -63,6 +63,8 @@ export function Access() {
                         path: `/tokens/${encodeURIComponent(id)}/rotate`,
                         sure: "The old secret is good for 10 minutes more.",
                       }}
+                      line={`toolway token rotate ${shellWord(id)}`}
+                      isShort
                       onDone={(answer) => {
                         setShown({ id, token: (answer as { token: string }).token });
                         tokens.again();
@@ -77,6 +79,8 @@ export function Access() {
                         path: `/tokens/${encodeURIComponent(id)}`,
                         sure: "Whoever uses it is cut off within 5 seconds.",
                       }}
+                      line={`toolway token revoke ${shellWord(id)}`}
+                      isShort
                       onDone={tokens.again}
                     />
                   )}
@@ -85,7 +89,7 @@ export function Access() {
             </tr>
           ))}
         </Table>
-        {power.value === "operator" ? <NewToken onMade={setShown} again={tokens.again} /> : null}
+        {power.value === "operator" ? <NewToken roles={roles} onMade={setShown} again={tokens.again} /> : null}
       </section>
       <section>
         <h2>Runs</h2>
@@ -94,14 +98,29 @@ export function Access() {
             No agent runs by Toolway. <Line text="toolway run claude" />
           </p>
         ) : null}
-        <ul>
-          {(runs.value?.runs ?? []).map(({ id, role, client, startedAt }) => (
-            <li key={id}>
-              <Foreign text={`${client ?? "a program"} as ${id}, role ${role}`} />, started <Since at={startedAt} />
-            </li>
-          ))}
-        </ul>
+        {runs.value === undefined || runs.value.runs.length === 0 ? null : (
+          <Table heads={["Agent", "Id", "Role", "Started"]}>
+            {runs.value.runs.map(({ id, role, client, startedAt }) => (
+              <tr key={id}>
+                <th scope="row">
+                  <Foreign text={client ?? "a program"} />
+                </th>
+                <td>
+                  <Foreign text={id} />
+                </td>
+                <td>
+                  <Foreign text={role} />
+                </td>
+                <td>
+                  <Since at={startedAt} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
       </section>
+      {roles.length === 0 ? null : <Roles roles={roles} />}
+      {agents === undefined ? null : <Refused counts={agents.refused} />}
       {executors.value === undefined || executors.value.length === 0 ? null : (
         <section>
           <h2>Executors</h2>
@@ -118,7 +137,125 @@ export function Access() {
   );
 }
 
-function NewToken({ onMade, again }: { onMade: (made: { id: string; token: string }) => void; again: () => void }) {
+/** Often enough to see who comes and goes. */
+const LOOK_MS = 5_000;
+
+function Connected({ answer: { agents, total } }: { answer: AgentsAnswer }) {
+  return (
+    <section>
+      <h2>Connected now</h2>
+      {total === 0 ? (
+        <p class="empty">
+          No agent is connected. <Line text="toolway run claude" />
+        </p>
+      ) : (
+        <Table heads={["Agent", "As", "Role", "Speaks", "To", { number: "Calls" }, { number: "Failed" }, "Last call"]}>
+          {agents.map((agent, i) => (
+            <tr key={`${agent.principal}/${agent.client}/${i}`}>
+              <th scope="row">
+                <Foreign text={agent.client ?? "(no name)"} />
+              </th>
+              <td>
+                <a href={`/calls?principal=${encodeURIComponent(agent.principal)}`}>
+                  <Foreign text={agent.principal} />
+                </a>
+              </td>
+              <td>
+                <Foreign text={agent.role} />
+              </td>
+              <td>
+                {agent.era}, <Foreign text={agent.version} />
+              </td>
+              <td>
+                <Foreign text={agent.server ?? "all servers"} />
+              </td>
+              <td class="number">{agent.calls.toLocaleString()}</td>
+              <td class="number">{agent.failed === 0 ? "" : agent.failed.toLocaleString()}</td>
+              <td>
+                <Since at={agent.lastCallAt} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {total > agents.length ? <p class="empty">And {(total - agents.length).toLocaleString()} more.</p> : null}
+    </section>
+  );
+}
+
+function Roles({ roles }: { roles: RolesAnswer["roles"] }) {
+  return (
+    <section>
+      <h2>Roles</h2>
+      <Table heads={["Role", { number: "Tools it may call" }, { number: "Tokens, about" }, "Which"]}>
+        {roles.map(({ role, tools, of, tokens }) => (
+          <tr key={role}>
+            <th scope="row">
+              <Foreign text={role === "*" ? "every other role" : role} />
+            </th>
+            <td class="number">
+              {tools.toLocaleString()} of {of.toLocaleString()}
+            </td>
+            <td class="number">{tokens.toLocaleString()}</td>
+            <td>
+              <a href={`/tools?role=${encodeURIComponent(role)}`}>
+                What <Foreign text={role === "*" ? "they see" : `${role} sees`} />
+              </a>
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  );
+}
+
+const RULES: Readonly<Record<string, string>> = {
+  token: "the token or session is unknown, or over",
+  role: "the role may not call it",
+  menu: "the menu of its context does not have it",
+  guard: "the program around the gateway refused it",
+  pin: "the tool changed since it was accepted",
+  budget: "the budget of its server is used up",
+  breaker: "the breaker of its server is open",
+  limit: "a bound of the gateway was reached",
+};
+
+function Refused({ counts }: { counts: AgentsAnswer["refused"] }) {
+  const rows = Object.entries(counts).sort(([, a], [, b]) => b - a);
+  return (
+    <section>
+      <h2>Refused since the start</h2>
+      {rows.length === 0 ? (
+        <p class="empty">
+          Nothing was refused in the <Since at={gateway.value?.startedAt} suffix="" /> since then.
+        </p>
+      ) : (
+        <Table heads={["Rule", { number: "Times" }, "Why"]}>
+          {rows.map(([rule, count]) => (
+            <tr key={rule}>
+              <th scope="row">{rule}</th>
+              <td class="number">{count.toLocaleString()}</td>
+              <td>{RULES[rule] ?? ""}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      <p>
+        <a href="/calls?failed=true">The calls that failed</a>
+      </p>
+    </section>
+  );
+}
+
+function NewToken({
+  roles,
+  onMade,
+  again,
+}: {
+  roles: RolesAnswer["roles"];
+  onMade: (made: { id: string; token: string }) => void;
+  again: () => void;
+}) {
   const [id, setId] = useState("");
   const [role, setRole] = useState("default");
   return (
@@ -127,8 +264,15 @@ function NewToken({ onMade, again }: { onMade: (made: { id: string; token: strin
         Id <input value={id} onInput={({ currentTarget }) => setId(currentTarget.value)} />
       </label>
       <label>
-        Role <input value={role} onInput={({ currentTarget }) => setRole(currentTarget.value)} />
+        Role <input list="roles" value={role} onInput={({ currentTarget }) => setRole(currentTarget.value)} />
       </label>
+      <datalist id="roles">
+        {roles
+          .filter((one) => one.role !== "*")
+          .map((one) => (
+            <option key={one.role} value={one.role} />
+          ))}
+      </datalist>
       <ActButton
         act={{ label: "Create token", method: "POST", path: "/tokens", body: { id, role } }}
         line={`toolway token create --id ${id === "" ? "ID" : shellWord(id)} --role ${shellWord(role)}`}

@@ -217,32 +217,44 @@ function Rows({ rows }: { rows: readonly KeptCall[] }) {
   // One call that took a minute is not to make all others a hair: what is longer fills its row.
   const sorted = rows.map(({ ms }) => ms).sort((a, b) => a - b);
   const longest = Math.min(sorted.at(-1) ?? 1, 5 * Math.max(sorted[Math.floor(sorted.length / 2)] ?? 1, 0.1));
+  // In steps, so that rows that are there stay as they are while others come.
+  const whole = 2 ** (Math.ceil(2 * Math.log2(longest)) / 2);
   return (
     <Table heads={["When", "Agent", "Tool", "Outcome", "Where its time went", { number: "Time" }, { number: "Size" }]}>
       {rows.map((one) => (
-        <tr key={one.seq}>
-          <td>
-            <a href={`/calls/${one.seq}`}>
-              <Since at={one.endedAt} />
-            </a>
-          </td>
-          <td>
-            <Foreign text={one.client === undefined ? one.principal : `${one.principal} (${one.client})`} />
-          </td>
-          <th scope="row">
-            <Foreign text={nameOf(one)} />
-          </th>
-          <td>
-            <OutcomeWord call={one} />
-          </td>
-          <td>
-            <Bars phases={phasesOf(one)} whole={longest} />
-          </td>
-          <td class="number">{timeText(one.ms)}</td>
-          <td class="number">{sizeText(one.bytes)}</td>
-        </tr>
+        <Row key={one.seq} one={one} whole={whole} />
       ))}
     </Table>
+  );
+}
+
+/** Drawn once: 50 come in a second, and 150 that were there would be drawn again with them. */
+function Row({ one, whole }: { one: KeptCall; whole: number }) {
+  return useMemo(
+    () => (
+      <tr>
+        <td>
+          <a href={`/calls/${one.seq}`}>
+            <Since at={one.endedAt} />
+          </a>
+        </td>
+        <td>
+          <Foreign text={one.client === undefined ? one.principal : `${one.principal} (${one.client})`} />
+        </td>
+        <th scope="row">
+          <Foreign text={nameOf(one)} />
+        </th>
+        <td>
+          <OutcomeWord call={one} />
+        </td>
+        <td>
+          <Bars phases={phasesOf(one)} whole={whole} />
+        </td>
+        <td class="number">{timeText(one.ms)}</td>
+        <td class="number">{sizeText(one.bytes)}</td>
+      </tr>
+    ),
+    [one, whole],
   );
 }
 

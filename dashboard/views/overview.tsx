@@ -1,15 +1,17 @@
 // What is wrong and what to do, in ten seconds.
 
 import { computed } from "@preact/signals";
-import type { ComponentChildren } from "preact";
 import type { AsksAnswer } from "../../src/contracts/control/asks.js";
 import type { HistoryAnswer } from "../../src/contracts/control/history.js";
 import { timeText } from "../call-words.js";
-import { config, executors, gateway, mailboxes, outbox, power, servers, shares } from "../model.js";
+import { config, executors, gateway, isBroker, mailboxes, outbox, power, servers, shares } from "../model.js";
 import { caughtWords, isFine, type Need, needsOf } from "../needs.js";
+import { Broker } from "../overview/broker.js";
 import { Flow } from "../overview/flow.js";
-import { joinedSteps, Sparkline } from "../sparkline.js";
-import { ActButton, Foreign, Line, Since, Until, useLoaded, useLooked } from "../words.js";
+import { LoginButton } from "../servers/login.js";
+import { Sparkline } from "../sparkline.js";
+import { joinedSteps } from "../steps.js";
+import { ActButton, Figure, Foreign, Line, Since, Until, useLoaded, useLooked } from "../words.js";
 
 export const needs = computed(() =>
   needsOf({
@@ -26,26 +28,22 @@ export const needs = computed(() =>
 );
 
 export function Overview() {
+  if (isBroker.value) {
+    return (
+      <>
+        <h1>Overview</h1>
+        <NeedsYou />
+        <Broker />
+      </>
+    );
+  }
   if (servers.value.length === 0) return <NoServers />;
   const inFlight = servers.value.reduce((sum, server) => sum + server.inFlight, 0);
   const restarts = servers.value.reduce((sum, server) => sum + server.restarts, 0);
   return (
     <>
       <h1>Overview</h1>
-      <section aria-labelledby="needs">
-        <h2 id="needs">Needs you</h2>
-        {needs.value.length === 0 ? (
-          <p class="empty">
-            Nothing needs you. <LastTrouble />
-          </p>
-        ) : (
-          <ul class="rows">
-            {needs.value.map((need) => (
-              <NeedRow key={need.key} need={need} />
-            ))}
-          </ul>
-        )}
-      </section>
+      <NeedsYou />
       <Numbers inFlight={inFlight} />
       <Flow />
       <Unnoticed />
@@ -56,7 +54,7 @@ export function Overview() {
             name="servers that are fine"
             value={`${servers.value.filter(isFine).length} of ${servers.value.length}`}
           />
-          <Figure name="restarts" value={String(restarts)} />
+          <Figure name="restarts of servers since the start" value={String(restarts)} />
           <Figure name="writes that wait" value={String(outbox.value?.waiting ?? 0)} />
           {executors.value === undefined || executors.value.length === 0 ? null : (
             <Figure name="executors" value={String(executors.value.length)} />
@@ -69,6 +67,25 @@ export function Overview() {
         )}
       </section>
     </>
+  );
+}
+
+function NeedsYou() {
+  return (
+    <section aria-labelledby="needs">
+      <h2 id="needs">Needs you</h2>
+      {needs.value.length === 0 ? (
+        <p class="empty">
+          Nothing needs you. <LastTrouble />
+        </p>
+      ) : (
+        <ul class="rows">
+          {needs.value.map((need) => (
+            <NeedRow key={need.key} need={need} />
+          ))}
+        </ul>
+      )}
+    </section>
   );
 }
 
@@ -98,10 +115,19 @@ function Numbers({ inFlight }: { inFlight: number }) {
         <Figure name="calls a minute" value={String(now.callsAMinute)}>
           <Sparkline values={calls} label={`Calls a minute in the last hour, at most ${Math.max(...calls)}`} />
         </Figure>
-        <Figure name="failed" value={`${failed.toFixed(failed > 0 && failed < 10 ? 1 : 0)} %`}>
+        <Figure
+          name="failed"
+          href={
+            now.errorsAMinute > 0 || errors.some((count) => count > 0) ? "/calls?failed=true&group=reason" : undefined
+          }
+          value={`${failed.toFixed(failed > 0 && failed < 10 ? 1 : 0)} %`}
+        >
           <Sparkline values={errors} label={`Failed calls a minute in the last hour, at most ${Math.max(...errors)}`} />
         </Figure>
-        <Figure name={`p95; of that Toolway's own ${timeText(now.ownP95)}`} value={timeText(now.p95)}>
+        <Figure
+          name={`95 of 100 calls were faster (p95); Toolway's own part ${timeText(now.ownP95)}`}
+          value={timeText(now.p95)}
+        >
           <Sparkline
             values={minutes(total.p95, "most")}
             label="95 of 100 calls were faster than this, in the last hour"
@@ -196,7 +222,13 @@ function NeedRow({ need }: { need: Need }) {
           ))}
         </span>
       )}
-      {need.act === undefined ? <Line text={need.line} /> : <ActButton act={need.act} line={need.line} />}
+      {need.login !== undefined ? (
+        <LoginButton name={need.login} />
+      ) : need.act === undefined ? (
+        <Line text={need.line} />
+      ) : (
+        <ActButton act={need.act} line={need.line} />
+      )}
     </li>
   );
 }
@@ -209,17 +241,6 @@ function AskedWith({ id }: { id: number }) {
     <pre>
       <Foreign text={asked.arguments} lines />
     </pre>
-  );
-}
-
-function Figure({ name, value, children }: { name: string; value: string; children?: ComponentChildren }) {
-  return (
-    <div>
-      <dd>
-        {value} {children}
-      </dd>
-      <dt>{name}</dt>
-    </div>
   );
 }
 

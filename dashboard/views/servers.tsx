@@ -1,12 +1,16 @@
 // All servers, bad ones first; and one server: why it is as it is, and what can be done.
 
 import type { HistoryAnswer } from "../../src/contracts/control/history.js";
+import type { ServerStoryAnswer } from "../../src/contracts/control/story.js";
 import type { ServerStatus } from "../../src/contracts/status.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { timeText } from "../call-words.js";
 import { gateway, servers } from "../model.js";
 import { isFine } from "../needs.js";
-import { ActButton, Copy, Foreign, Line, Since, Table, Until, useLooked } from "../words.js";
+import { hourPicture } from "../servers/hour.js";
+import { Login } from "../servers/login.js";
+import { Hour, Told } from "../servers/story.js";
+import { ActButton, Copy, Foreign, Since, Table, Until, useLooked } from "../words.js";
 
 /** By shape, word and colour. */
 function State({ server }: { server: ServerStatus }) {
@@ -100,7 +104,10 @@ function PastCells({ past }: { past: HistoryAnswer["servers"][number] | undefine
 }
 
 export function OneServer({ name }: { name: string }) {
+  const route = `/servers/${encodeURIComponent(name)}`;
   const server = servers.value.find((one) => one.name === name);
+  const past = useLooked<HistoryAnswer>(`/history?window=hour&server=${encodeURIComponent(name)}`, 5_000);
+  const story = useLooked<ServerStoryAnswer>(`${route}/story`, 2_000);
   if (server === undefined) {
     return (
       <>
@@ -113,7 +120,6 @@ export function OneServer({ name }: { name: string }) {
       </>
     );
   }
-  const route = `/servers/${encodeURIComponent(name)}`;
   const isStopped = server.state === "stopped";
   return (
     <>
@@ -134,11 +140,7 @@ export function OneServer({ name }: { name: string }) {
           <Foreign text={server.lastError} />
         </p>
       )}
-      {server.credential?.needsLogin === true ? (
-        <p>
-          <Line text={`toolway login ${shellWord(name)}`} />
-        </p>
-      ) : null}
+      <Login key={String(server.credential?.needsLogin)} server={server} />
       <p class="acts">
         <ActButton
           act={{ label: "Reload", method: "POST", path: `${route}/reload` }}
@@ -162,10 +164,12 @@ export function OneServer({ name }: { name: string }) {
             line={`toolway stop ${shellWord(name)}`}
           />
         )}
+        <Copy
+          label="Copy for a bug report"
+          text={() => reportOf(server, { story, hour: past && hourPicture(past, story?.breaker ?? []).words })}
+        />
       </p>
-      <p>
-        <Copy label="Copy for a bug report" text={() => reportOf(server)} />
-      </p>
+      {past === undefined ? null : <Hour past={past} story={story} />}
       <Facts server={server} />
       {server.problems.length === 0 ? null : (
         <section>
@@ -179,23 +183,16 @@ export function OneServer({ name }: { name: string }) {
           </ul>
         </section>
       )}
-      <section>
-        <h2>Its last words</h2>
-        {server.stderr.length === 0 ? (
-          <p class="empty">It wrote nothing to stderr.</p>
-        ) : (
-          <pre>
-            <Foreign text={server.stderr.join("\n")} lines />
-          </pre>
-        )}
-        <Line text={`toolway logs ${shellWord(name)}`} />
-      </section>
+      <Told server={server} story={story} />
     </>
   );
 }
 
 /** What somebody who mends it wants to know. What the gateway tells of a server is without the secrets of its entry. */
-function reportOf(server: ServerStatus): string {
+function reportOf(
+  server: ServerStatus,
+  { story, hour }: { readonly story: ServerStoryAnswer | undefined; readonly hour: string | undefined },
+): string {
   const { name, kind, state, circuit, era, version, serverInfo, counts, restarts, lastError, problems, stderr } =
     server;
   const facts = {
@@ -203,19 +200,22 @@ function reportOf(server: ServerStatus): string {
     server: name,
     kind,
     state,
+    why: reasonOf(server),
     circuit,
     era,
     version,
     serverInfo,
     counts,
     restarts,
+    hour,
     lastError,
     problems,
   };
   const lines = Object.entries(facts).flatMap(([key, value]) =>
     value === undefined ? [] : [`${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`],
   );
-  return [...lines, "stderr:", ...stderr.map((line) => `  ${line}`)].join("\n");
+  const told = (story?.lines ?? []).map(({ at, level, text }) => `  ${at} ${level} ${text}`);
+  return [...lines, "log:", ...told, "stderr:", ...stderr.map((line) => `  ${line}`)].join("\n");
 }
 
 function Facts({ server }: { server: ServerStatus }) {

@@ -1,12 +1,13 @@
 // The tools of all servers in one table, and one tool with its definition.
 
-import type { ToolsHistoryAnswer } from "../../src/contracts/control/history.js";
+import type { ToolSummary, ToolsHistoryAnswer } from "../../src/contracts/control/history.js";
 import type { ToolInShort } from "../../src/contracts/control/tools.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
-import { timeText } from "../call-words.js";
+import { sizeText, timeText } from "../call-words.js";
 import { go, query, setQuery } from "../router.js";
+import { pinWords, sinceWords, unusedTools, whoMayCall } from "../tools/unused.js";
 import { Try } from "../try/try.js";
-import { Foreign, Line, Since, Table, useLines, useLoaded } from "../words.js";
+import { Copy, Foreign, Line, Since, Table, useLines, useLoaded } from "../words.js";
 
 interface Tool {
   readonly name: string;
@@ -24,18 +25,19 @@ const MAX_ROWS = 500;
 
 export function Tools() {
   const as = query.value.get("as") ?? "";
+  const role = query.value.get("role") ?? "";
   const wanted = (query.value.get("find") ?? "").toLowerCase();
-  const path = as === "" ? "/tools/lines" : `/tools/lines?as=${encodeURIComponent(as)}`;
-  const { value, trouble } = useLines<ToolInShort>(path);
+  const { value, trouble } = useLines<ToolInShort>(`/tools/lines${narrowedBy(as, role)}`);
   const tokens = useLoaded<{ tokens: readonly { id: string; role?: string }[] }>("/tokens").value?.tokens ?? [];
-  const past = useLoaded<ToolsHistoryAnswer>("/history/tools").value?.tools ?? [];
-  const usedBy = new Map(past.map((one) => [`${one.server}/${one.tool}`, one]));
+  const past = useLoaded<ToolsHistoryAnswer>("/history/tools").value;
+  const usedBy = new Map(past?.tools.map((one) => [`${one.server}/${one.tool}`, one]));
   const tools = (value ?? []).filter(
     ({ name, server, description }) =>
       wanted === "" || [name, server, description].some((text) => text.toLowerCase().includes(wanted)),
   );
-  const seen = tools.filter(({ hiddenBy }) => hiddenBy === undefined);
+  const seen = tools.filter(({ hiddenBy, quarantined }) => hiddenBy === undefined && quarantined === undefined);
   const sum = seen.reduce((all, tool) => all + tool.tokens, 0);
+  const isSeenAs = as !== "" || role !== "";
   return (
     <>
       <h1>Tools</h1>
@@ -51,9 +53,9 @@ export function Tools() {
         <label>
           Seen as{" "}
           <select value={as} onChange={({ currentTarget }) => setQuery("as", currentTarget.value)}>
-            <option value="">the operator</option>
+            <option value="">{role === "" ? "the operator" : `the role ${role}`}</option>
             {tokens
-              .filter(({ role }) => role !== undefined)
+              .filter((token) => token.role !== undefined)
               .map(({ id }) => (
                 <option key={id} value={id}>
                   {id}
@@ -72,89 +74,102 @@ export function Tools() {
         <p>
           {seen.length.toLocaleString()} {seen.length === 1 ? "tool" : "tools"}, about {sum.toLocaleString()} tokens in
           each conversation (an estimate).
+          {isSeenAs ? ` ${(tools.length - seen.length).toLocaleString()} others are hidden, by the rules below.` : ""}
           {tools.length > MAX_ROWS ? ` The first ${MAX_ROWS} are shown: find the others by a word.` : ""}
         </p>
       )}
-      {value === undefined || wanted !== "" ? null : <Unused tools={seen} usedBy={usedBy} />}
+      {value === undefined || past === undefined || wanted !== "" ? null : <NotCalled tools={seen} past={past} />}
       <Table
         heads={[
           "Tool",
           "Server",
-          "What it does",
-          { number: "Tokens, about" },
-          { number: "Calls" },
+          ...(isSeenAs ? ["Hidden by"] : []),
+          { number: "Calls in 24 h" },
           { number: "Failed" },
           { number: "p95" },
+          { number: "Result" },
           "Last used",
-          ...(as === "" ? [] : ["Hidden by"]),
+          { number: "Tokens, about" },
+          "Pin",
+          "Who may call it",
         ]}
       >
-        {tools.slice(0, MAX_ROWS).map((tool) => {
-          const used = usedBy.get(`${tool.server}/${tool.ownName}`);
-          return (
-            <tr key={`${tool.server}/${tool.name}`}>
-              <th scope="row">
-                <a href={`/tools/${encodeURIComponent(tool.name)}`}>
-                  <Foreign text={tool.name} />
-                </a>
-                {tool.quarantined === undefined ? null : <span class="state bad"> ▲ quarantined</span>}
-              </th>
-              <td>
-                <Foreign text={tool.server} />
-              </td>
-              <td>
-                <div class="clip">
-                  <Foreign text={tool.description} />
-                </div>
-              </td>
-              <td class="number">{tool.tokens.toLocaleString()}</td>
-              <td class="number">{used?.calls.toLocaleString() ?? ""}</td>
-              <td class="number">{used === undefined || used.errors === 0 ? "" : used.errors.toLocaleString()}</td>
-              <td class="number">{used === undefined ? "" : timeText(used.p95)}</td>
-              <td>
-                <Since at={used?.lastUsedAt} />
-              </td>
-              {as === "" ? null : (
-                <td>
-                  <Foreign text={tool.hiddenBy ?? ""} />
-                </td>
-              )}
-            </tr>
-          );
-        })}
+        {tools.slice(0, MAX_ROWS).map((tool) => (
+          <Row
+            key={`${tool.server}/${tool.name}`}
+            tool={tool}
+            used={usedBy.get(`${tool.server}/${tool.ownName}`)}
+            isSeenAs={isSeenAs}
+          />
+        ))}
       </Table>
     </>
   );
 }
 
-/** What nobody has called costs every conversation all the same: the lines that hide it, to copy into the config. */
-function Unused({
-  tools,
-  usedBy,
-}: {
-  tools: readonly ToolInShort[];
-  usedBy: ReadonlyMap<string, { readonly calls: number }>;
-}) {
-  // Where nothing was called yet, nothing is known.
-  if (usedBy.size === 0) return null;
-  const unused = tools.filter(({ server, ownName }) => !usedBy.has(`${server}/${ownName}`));
-  if (unused.length === 0) return null;
-  const sum = unused.reduce((all, { tokens }) => all + tokens, 0);
-  const byServer = new Map<string, string[]>();
-  for (const { server, ownName } of unused) byServer.set(server, [...(byServer.get(server) ?? []), ownName]);
-  const hide = [...byServer].map(([server, names]) => [
-    server,
-    { tools: Object.fromEntries(names.map((name) => [name, { hide: true }])) },
-  ]);
+function narrowedBy(as: string, role: string): string {
+  if (as !== "") return `?as=${encodeURIComponent(as)}`;
+  return role === "" ? "" : `?role=${encodeURIComponent(role)}`;
+}
+
+function Row({ tool, used, isSeenAs }: { tool: ToolInShort; used: ToolSummary | undefined; isSeenAs: boolean }) {
+  const [shape, word, kind] = pinWords(tool.pin);
+  const isAway = tool.hiddenBy !== undefined;
+  return (
+    <tr class={isAway ? "away" : undefined}>
+      <th scope="row">
+        <a href={`/tools/${encodeURIComponent(tool.name)}`}>
+          <Foreign text={tool.name} />
+        </a>
+        <div class="clip small">
+          <Foreign text={tool.description} />
+        </div>
+      </th>
+      <td>
+        <Foreign text={tool.server} />
+      </td>
+      {isSeenAs ? (
+        <td>
+          <Foreign text={tool.hiddenBy ?? ""} />
+        </td>
+      ) : null}
+      <td class="number">{used === undefined || used.day.calls === 0 ? "" : used.day.calls.toLocaleString()}</td>
+      <td class="number">{used === undefined || used.day.errors === 0 ? "" : used.day.errors.toLocaleString()}</td>
+      <td class="number">{used === undefined ? "" : timeText(used.p95)}</td>
+      <td class="number">{used === undefined ? "" : sizeText(Math.round(used.resultBytes / used.calls))}</td>
+      <td>
+        <Since at={used?.lastUsedAt} />
+      </td>
+      <td class="number">{tool.tokens.toLocaleString()}</td>
+      <td>
+        <span class={`state ${kind}`}>
+          <span aria-hidden="true">{shape}</span> {word}
+        </span>
+      </td>
+      <td>
+        <Foreign text={whoMayCall(tool.roles)} />
+      </td>
+    </tr>
+  );
+}
+
+/** What nobody calls costs every conversation all the same: the lines that hide it, to copy into the config. */
+function NotCalled({ tools, past }: { tools: readonly ToolInShort[]; past: ToolsHistoryAnswer }) {
+  const unused = unusedTools(tools, past, Date.now());
+  if (unused === undefined) return null;
+  const { count, tokens, sinceMs, lines } = unused;
   return (
     <details>
       <summary>
-        {unused.length.toLocaleString()} tools, about {sum.toLocaleString()} tokens, were never called: the lines that
-        hide them
+        {count.toLocaleString()} {count === 1 ? "tool" : "tools"}, about {tokens.toLocaleString()} tokens, not called
+        since {sinceWords(sinceMs, Date.now())}: the lines that hide them
       </summary>
-      <p>Into the entries of these servers in the config:</p>
+      <p class="acts">
+        <span>To be joined with the entries of these servers in the config.</span>
+        <Copy label="Copy the lines" text={() => lines} />
+      </p>
       <pre>
-        <Foreign text={JSON.stringify(Object.fromEntries(hide), undefined, 2)} lines />
+        <Foreign text={lines} lines />
       </pre>
     </details>
   );

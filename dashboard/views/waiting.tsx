@@ -4,7 +4,9 @@ import type { OutboxEntry, OutboxLane } from "../../src/contracts/outbox.js";
 import type { DeadLetterSummary, MailboxSummary, Page } from "../../src/contracts/status.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { mailboxes, outbox } from "../model.js";
-import { ActButton, Foreign, Line, Since, Table, useLoaded } from "../words.js";
+import { WriteActs } from "../waiting/acts.js";
+import { joinedWrites, type LaneRow, laneRows, waitWords } from "../waiting/lanes.js";
+import { ActButton, ageText, Foreign, Line, Since, Table, Until, useFollowed, useLoaded } from "../words.js";
 
 export function Waiting() {
   return (
@@ -21,54 +23,176 @@ export function Waiting() {
   );
 }
 
+/** Often enough to see it go. */
+const LOOK_MS = 3_000;
+
+/** With so many the gateway has a while to look, and nobody sees them all go. */
+const MANY_WAIT = 5_000;
+const LOOK_AT_MANY_MS = 15_000;
+
+interface Listed {
+  readonly writes: readonly OutboxEntry[];
+}
+
 function Writes() {
-  const { value, again } = useLoaded<{ writes: readonly OutboxEntry[] }>("/outbox");
-  const lanes = useLoaded<{ lanes: readonly OutboxLane[] }>("/outbox/lanes");
-  const writes = (value?.writes ?? []).filter(({ state }) => state !== "done" && state !== "cancelled");
+  const lookMs = (outbox.value?.waiting ?? 0) > MANY_WAIT ? LOOK_AT_MANY_MS : LOOK_MS;
+  const { value, trouble, again } = useFollowed<Listed>("/outbox", lookMs, ".lanes");
+  // The list of all has the newest, and these wait for a person however old they are.
+  const unknown = useFollowed<Listed>("/outbox?state=unknown", lookMs, ".lanes");
+  const lanes = useFollowed<{ lanes: readonly OutboxLane[] }>("/outbox/lanes", lookMs, ".lanes");
+  const writes = joinedWrites(value?.writes ?? [], unknown.value?.writes ?? []);
+  const ended = writes.filter(({ state }) => state === "unknown" || state === "failed" || state === "expired");
+  const rows = laneRows(writes, lanes.value?.lanes ?? []);
   const renew = () => {
     again();
+    unknown.again();
     lanes.again();
   };
   return (
-    <section>
+    <section class="lanes">
       <h2>Writes</h2>
-      {value !== undefined && writes.length === 0 ? <p class="empty">Nothing waits.</p> : null}
-      {(lanes.value?.lanes ?? [])
-        .filter(({ heldFor }) => heldFor !== undefined)
-        .map(({ server, lane, depth, heldFor }) => (
-          <p key={`${server}/${lane}`} class="trouble">
-            <Foreign text={`${server}: ${depth} on hold in ${lane}: ${heldFor ?? ""}`} />{" "}
+      {trouble === "" && lanes.trouble === "" ? null : <p class="trouble">{trouble || lanes.trouble}</p>}
+      {value !== undefined && rows.length === 0 && ended.length === 0 ? <NothingWaits writes={writes} /> : null}
+      {ended.length === 0 ? null : (
+        <>
+          <h3>Ended, and not well</h3>
+          <Table heads={["Receipt", "Tool", "Whose", "State", "Since", "Why", "What to do"]}>
+            {ended.map((write) => (
+              <tr key={write.id}>
+                <ReceiptCell id={write.id} />
+                <td>
+                  <Foreign text={`${write.server}/${write.tool}`} />
+                </td>
+                <td>
+                  <Foreign text={write.principal} />
+                </td>
+                <td>
+                  <span class="state bad">▲ {write.state}</span>
+                </td>
+                <td>
+                  <Since at={write.sinceMs} suffix="" />
+                </td>
+                <td>
+                  <div class="clip">
+                    <Foreign text={write.why ?? ""} />
+                  </div>
+                </td>
+                <td>
+                  <WriteActs write={write} isShort onDone={renew} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        </>
+      )}
+      {rows.map((row) => (
+        <Lane key={row.key} row={row} onDone={renew} />
+      ))}
+    </section>
+  );
+}
+
+/** What was delivered later is what it is for. */
+function NothingWaits({ writes }: { writes: readonly OutboxEntry[] }) {
+  const done = writes.filter(({ state, sinceMs }) => state === "done" && Date.now() - sinceMs < 86_400_000);
+  const longest = Math.max(0, ...done.map(({ sinceMs, takenMs }) => sinceMs - takenMs));
+  return (
+    <p class="empty">
+      Nothing waits.
+      {done.length === 0
+        ? ""
+        : ` ${done.length.toLocaleString()} ${done.length === 1 ? "write was" : "writes were"} delivered in 24 h, the longest waited ${ageText(longest)}.`}
+    </p>
+  );
+}
+
+function ReceiptCell({ id }: { id: string }) {
+  return (
+    <th scope="row">
+      <a href={`/waiting/${encodeURIComponent(id)}`}>
+        <code>
+          <Foreign text={id.slice(0, 8)} />
+        </code>
+      </a>
+    </th>
+  );
+}
+
+function Lane({
+  row: { server, lane, heldFor, isWhole, writes, depth },
+  onDone,
+}: {
+  row: LaneRow;
+  onDone: () => void;
+}) {
+  const body = isWhole ? { server } : { server, lane };
+  const words = `${shellWord(server)}${isWhole ? "" : ` --lane ${shellWord(lane)}`}`;
+  return (
+    <section>
+      <h3>
+        <a href={`/servers/${encodeURIComponent(server)}`}>
+          <Foreign text={server} />
+        </a>
+        {lane === "" ? ", in no order" : ", in order: "}
+        {lane === "" ? null : <Foreign text={lane} />}
+      </h3>
+      <p class="acts">
+        <span>
+          {depth.toLocaleString()} {depth === 1 ? "write waits" : "writes wait"}.
+        </span>
+        {heldFor === undefined ? (
+          <ActButton
+            key="hold"
+            act={{
+              label: "Hold",
+              method: "POST",
+              path: "/outbox/hold",
+              body,
+              sure: `Nothing of ${isWhole ? "this server" : "it"} is delivered until somebody releases it. What comes is kept.`,
+            }}
+            line={`toolway outbox hold ${words}`}
+            onDone={onDone}
+          />
+        ) : (
+          <>
+            <span class="trouble">
+              ▲ <Foreign text={heldFor} />
+            </span>
             <ActButton
-              act={{ label: "Release", method: "POST", path: "/outbox/release", body: { server, lane } }}
-              line={`toolway outbox release ${shellWord(server)}`}
-              onDone={renew}
+              key="release"
+              act={{ label: "Release", method: "POST", path: "/outbox/release", body }}
+              line={`toolway outbox release ${words}`}
+              onDone={onDone}
             />
-          </p>
-        ))}
+          </>
+        )}
+      </p>
       {writes.length === 0 ? null : (
-        <Table heads={["Receipt", "Tool", "Whose", "State", "Since", "Why", "What to do"]}>
+        <Table
+          heads={["Receipt", "Tool", "Whose", "State", "Age", "Why", "Next try", { number: "Tries" }, "What to do"]}
+        >
           {writes.map((write) => (
             <tr key={write.id}>
-              <th scope="row">
-                <code>{write.id.slice(0, 8)}</code>
-              </th>
+              <ReceiptCell id={write.id} />
               <td>
-                <Foreign text={`${write.server}/${write.tool}`} />
+                <Foreign text={write.tool} />
               </td>
               <td>
                 <Foreign text={write.principal} />
               </td>
               <td>{write.state}</td>
               <td>
-                <Since at={write.sinceMs} suffix="" />
+                <Since at={write.takenMs} suffix="" />
               </td>
               <td>
                 <div class="clip">
-                  <Foreign text={write.heldFor ?? write.why ?? ""} />
+                  <Foreign text={waitWords(write)} />
                 </div>
               </td>
+              <td>{write.nextTryMs === undefined ? "" : <Until at={write.nextTryMs} />}</td>
+              <td class="number">{write.attempts}</td>
               <td>
-                <WriteActs write={write} onDone={renew} />
+                <WriteActs write={write} isShort onDone={onDone} />
               </td>
             </tr>
           ))}
@@ -78,42 +202,8 @@ function Writes() {
   );
 }
 
-function WriteActs({ write: { id, state }, onDone }: { write: OutboxEntry; onDone: () => void }) {
-  const route = `/outbox/writes/${encodeURIComponent(id)}`;
-  if (state === "unknown") {
-    const resolve = (as: "done" | "failed" | "again", label: string, sure: string) => (
-      <ActButton act={{ label, method: "POST", path: `${route}/resolve`, body: { as }, sure }} onDone={onDone} />
-    );
-    return (
-      <span class="acts">
-        {resolve("done", "It was done", "Its agent is told that it was done.")}
-        {resolve("failed", "It was not", "Its agent is told that it failed.")}
-        {resolve("again", "Send it again", "Where it was done, it is done twice.")}
-      </span>
-    );
-  }
-  return (
-    <span class="acts">
-      {state === "failed" || state === "expired" ? (
-        <ActButton act={{ label: "Retry", method: "POST", path: `${route}/retry` }} onDone={onDone} />
-      ) : null}
-      {state === "sending" ? null : (
-        <ActButton
-          act={{
-            label: "Drop",
-            method: "POST",
-            path: `${route}/drop`,
-            sure: "It is never sent, and its agent is told so.",
-          }}
-          onDone={onDone}
-        />
-      )}
-    </span>
-  );
-}
-
 function Mailboxes() {
-  const { value } = useLoaded<Page<MailboxSummary>>("/mailboxes");
+  const { value } = useFollowed<Page<MailboxSummary>>("/mailboxes", LOOK_MS);
   const items = value?.items ?? [];
   return (
     <section>
@@ -172,6 +262,8 @@ function DeadLetters({ mailbox }: { mailbox: string }) {
             of <Foreign text={from} />, <Since at={failedAt} />: <Foreign text={reason} />{" "}
             <ActButton
               act={{ label: "Retry", method: "POST", path: "/mailboxes/retry", body: { mailbox, id, from } }}
+              line={`toolway mailbox retry ${shellWord(mailbox)} ${shellWord(id)}`}
+              isShort
               onDone={again}
             />
             <ActButton
@@ -182,6 +274,8 @@ function DeadLetters({ mailbox }: { mailbox: string }) {
                 body: { mailbox, id, from, deadOnly: true },
                 sure: "It is gone for good.",
               }}
+              line={`toolway mailbox drop ${shellWord(mailbox)} ${shellWord(id)}`}
+              isShort
               onDone={again}
             />
           </li>

@@ -18,6 +18,7 @@ const MAX_CONNECTIONS = 1_000 + 256;
 const STATUS: Readonly<Record<string, number>> = {
   invalid: 400,
   weak: 400,
+  "session-ended": 401,
   denied: 403,
   "not-found": 404,
   // Not the user's mistake: the program and the gateway are of different versions.

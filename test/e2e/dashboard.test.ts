@@ -261,7 +261,7 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
       });
     });
     await until("the port to be free", () => listens(stranger, Number(port)));
-    await page.getByText("Another program listens where the gateway did.").waitFor({ timeout: BROWSER_MS / 2 });
+    await page.getByText("Another program listens where the gateway did since").waitFor({ timeout: BROWSER_MS / 2 });
     await until("the page to try again", () => heard.length > 1);
     expect(heard.join("\n")).not.toContain(secret);
     stranger.closeAllConnections();
@@ -274,9 +274,12 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
   it("says so when its session has ended, and what gives a new one", { timeout: BROWSER_MS }, async () => {
     const page = await open();
     expect((await toolway(gateway, "dashboard", "--close")).out).toContain("The door is closed.");
-    await page.getByText("Toolway does not answer.").waitFor({ timeout: BROWSER_MS / 2 });
+    await page.getByText("Toolway does not answer since").waitFor({ timeout: BROWSER_MS / 2 });
     await toolway(gateway, "dashboard", "--print");
     await page.getByText("This session has ended").waitFor({ timeout: BROWSER_MS / 2 });
+    // It does not try any more, and shows nothing of before.
+    expect(await page.getByText("next try").count()).toBe(0);
+    expect(await page.getByRole("navigation").count()).toBe(0);
     await page.context().close();
   });
 

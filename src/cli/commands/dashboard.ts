@@ -1,6 +1,6 @@
 // `toolway dashboard`: the operator's page of a running gateway, in the browser.
 
-import { demandGateway } from "../gateway/demand.js";
+import { demandGateway, USUAL } from "../gateway/demand.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
 import { note, print, printJson } from "../line/io.js";
@@ -31,9 +31,10 @@ export const dashboard = defineCommand({
     { line: "toolway dashboard", note: "in the browser" },
     { line: "toolway dashboard --print", note: "the link, for a browser that is reached otherwise" },
     { line: "toolway dashboard --close", note: "ends all pages" },
+    { line: "toolway dashboard --state DIR", note: "of a broker, which has no config; alone on a machine it is found" },
   ],
   async handler(input, io) {
-    const client = await demandGateway(input, io);
+    const client = await demandGateway(input, io, { ...USUAL, orBroker: true });
     if (input.close) {
       const { ended, held } = (await client.delete("/door", io.signal)) as { ended: number; held?: boolean };
       if (input.json) printJson(io, { ended });

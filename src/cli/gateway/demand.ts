@@ -12,7 +12,7 @@ interface Demand {
   readonly orBroker?: boolean;
 }
 
-const USUAL: Demand = {
+export const USUAL: Demand = {
   message: "No gateway runs for this config.",
   hint: "`toolway serve` starts one, with all its servers. Another config's: add --config FILE.",
 };

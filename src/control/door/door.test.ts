@@ -212,6 +212,9 @@ describe("the operator's door", () => {
     expect(await ask(port, "/api/status", { headers })).toMatchObject({ status: 200 });
     const proof = await ask(port, "/api/proof", { method: "POST", body: { id, nonce: "n" } });
     expect(JSON.parse(proof.text)).toHaveProperty("proof");
+    // Of a session that is none the page is to know that it is over.
+    const none = await ask(port, "/api/proof", { method: "POST", body: { id: "another", nonce: "n" } });
+    expect(none).toMatchObject({ status: 401, text: expect.stringContaining("This session has ended") });
   });
 
   it("does not open again where the sessions of before are over", async () => {

@@ -367,7 +367,8 @@ export class OperatorDoor {
         const [id, nonce] = [memberOf(body, "id"), memberOf(body, "nonce")];
         if (nonce.length > MAX_NONCE) throw new ControlError("invalid", '"nonce" is too long.');
         const proof = this.#sessions.prove(id, nonce, this.#clock.wall());
-        if (proof === undefined) throw new ControlError("denied", SESSION_ENDED);
+        // As every other request of it is answered: the page stops to try.
+        if (proof === undefined) throw new ControlError("session-ended", SESSION_ENDED);
         return { proof };
       },
     };

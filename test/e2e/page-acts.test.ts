@@ -1,0 +1,323 @@
+// Every act of the page, by the mouse and by the keyboard alone, and seen done by the command line: a table of what a person
+// presses and what `toolway` says afterwards. Questions about calls have their own test (page-watch.test.ts).
+
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Locator, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { figure } from "../faults/length.js";
+import { chromium, NO_BROWSER } from "../fixtures/browser.js";
+import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
+import { BROWSER_MS, PageBrowser } from "../fixtures/page.js";
+import { type Gateway, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
+import { callTool, createToken, hasTool, statusOf, statusOfAll, toolway } from "./operator.js";
+
+type How = "mouse" | "keyboard";
+
+/** By the mouse in the full run: the short one has most of it in dashboard.test.ts and page-watch.test.ts. */
+const HOWS = figure<readonly How[]>(["keyboard"], ["mouse", "keyboard"]);
+
+/** More than any view has to step over. */
+const MAX_TABS = 150;
+/** So long a write takes at its server: it is killed meanwhile. */
+const WRITE_MS = 4_000;
+
+describe.skipIf(chromium === undefined)(
+  `every act of the page${chromium === undefined ? ` (${NO_BROWSER})` : ""}`,
+  () => {
+    let browser: PageBrowser;
+    let gateway: Gateway;
+    let description: string;
+    let ledgerFile: string;
+    let worker: BareClient;
+    let studio: BareClient;
+    let token: string;
+
+    beforeAll(async () => {
+      const folder = await temporaryDirectory();
+      description = join(folder, "description");
+      await writeFile(description, "Adds two numbers.");
+      ledgerFile = join(folder, "ledger");
+      await writeFile(ledgerFile, "");
+      const ledger = stdioFixture("ledger", [], {
+        env: { LEDGER: ledgerFile },
+        tools: { note: { outbox: { lane: "arguments.text" } } },
+        backoff: { baseMs: 20, maxMs: 20 },
+      });
+      [browser, gateway] = await Promise.all([
+        PageBrowser.launch(),
+        startGateway(
+          { mcpServers: { ledger, rug: stdioFixture("rug", ["--description", description]) }, mailboxes: {} } as never,
+          { auth: true },
+        ),
+      ]);
+      token = await createToken(gateway, "ann", "default");
+      const sharer = await createToken(gateway, "studio", "sharer");
+      const made = await toolway(gateway, "token", "create", "--id", "w", "--role", "dev", "--may-send-to", "studio");
+      const url = `${gateway.origin.replace("http", "ws")}/mailboxes`;
+      worker = await BareClient.connect(url, "w", made.out.trim().split("\n").at(-1) ?? "", {
+        version: 1,
+      });
+      studio = await BareClient.connect(url, "studio", sharer, { version: 1 });
+      await until("the tools", () => hasTool(gateway.url, "echo", token));
+      await until("the tools to be pinned", async () => (await toolway(gateway, "pins")).out.includes("add"));
+    }, BROWSER_MS);
+
+    afterAll(async () => {
+      closeBareClients();
+      await browser?.close();
+    });
+
+    const at = async (page: Page, path: string) => {
+      await page.goto(new URL(path, page.url()).href);
+      await page.getByText("● live").waitFor();
+    };
+
+    const isFocused = (one: Locator) =>
+      one.evaluate((element) => (element as unknown as { matches(of: string): boolean }).matches(":focus"));
+
+    /** By Tab alone, as somebody without a mouse gets there. */
+    const tabTo = async (page: Page, one: Locator) => {
+      await one.waitFor();
+      for (let n = 0; n < MAX_TABS; n++) {
+        if (await isFocused(one)) return;
+        await page.keyboard.press("Tab");
+      }
+      throw new Error("No Tab leads there.");
+    };
+
+    /** Presses a button; where it asks first, reads `sure` and says yes. */
+    const press = async (page: Page, how: How, scope: Locator, label: string, sure?: string) => {
+      const button = scope.getByRole("button", { name: label, exact: true });
+      const asked = scope.getByRole("alertdialog", { name: label });
+      if (how === "mouse") {
+        await button.click();
+        if (sure === undefined) return;
+        await asked.getByText(sure).waitFor();
+        await asked.getByRole("button", { name: label, exact: true }).click();
+        return;
+      }
+      await tabTo(page, button);
+      await page.keyboard.press("Enter");
+      if (sure === undefined) return;
+      await asked.getByText(sure).waitFor();
+      // The question has the focus, so that a second Enter does nothing and the next Tab is at its first answer.
+      await until("the question to have the focus", () => isFocused(asked));
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+    };
+
+    const says = async (pattern: RegExp, ...words: string[]) =>
+      until(`${words.join(" ")} to say ${pattern}`, async () => pattern.test((await toolway(gateway, ...words)).out));
+
+    it.each(HOWS)(
+      "by the %s: servers are stopped, started and reloaded",
+      {
+        timeout: BROWSER_MS,
+      },
+      async (how) => {
+        const page = await browser.open(gateway);
+        const main = page.locator("main");
+        await at(page, "/servers/rug");
+        await press(page, how, main, "Stop", "Agents get an error for its tools");
+        await says(/rug +stopped/, "status");
+        await press(page, how, main, "Start");
+        await says(/rug +ready/, "status");
+        const { pid } = await statusOf(gateway, "rug");
+        await press(page, how, main, "Reload");
+        await until("another process", async () => {
+          const now = await statusOf(gateway, "rug");
+          return now.state === "ready" && now.pid !== pid;
+        });
+        await page.context().close();
+      },
+    );
+
+    it.each(HOWS)(
+      "by the %s: a changed tool is rejected, and accepted [host-12]",
+      {
+        timeout: BROWSER_MS,
+      },
+      async (how) => {
+        await writeFile(description, `Adds two numbers, by the ${how}.`);
+        await toolway(gateway, "reload", "rug");
+        await until("the change to be seen", async () => (await statusOf(gateway, "rug")).quarantined > 0);
+        const page = await browser.open(gateway);
+        const main = page.locator("main");
+        await at(page, "/pins/rug");
+        await press(page, how, main, "Reject");
+        await says(/rug +add +rejected/, "pins");
+        await press(page, how, main, "Accept", "Agents see the tool as it is now");
+        await says(/rug +add +pinned/, "pins");
+        await page.context().close();
+      },
+    );
+
+    it.each(HOWS)(
+      "by the %s: a token is made, rotated and revoked [token-ends]",
+      {
+        timeout: BROWSER_MS,
+      },
+      async (how) => {
+        const page = await browser.open(gateway);
+        const main = page.locator("main");
+        await at(page, "/access");
+        const id = `of-${how}`;
+        const field = page.getByRole("textbox", { name: "Id" });
+        if (how === "mouse") await field.click();
+        else await tabTo(page, field);
+        await page.keyboard.type(id);
+        await press(page, how, main, "Create token");
+        const shown = page.locator(".secret code");
+        await shown.waitFor();
+        const secret = async () => (await shown.textContent()) ?? "";
+        const first = await secret();
+        await says(new RegExp(id), "token", "list");
+        expect(await hasTool(gateway.url, "echo", first)).toBe(true);
+        const row = page.getByRole("row").filter({ hasText: id });
+        await press(page, how, row, "Rotate", "The old secret is good for");
+        await until("another secret", async () => (await secret()) !== first);
+        expect(await hasTool(gateway.url, "echo", await secret())).toBe(true);
+        await press(page, how, row, "Revoke", "Whoever uses it is cut off");
+        await until("it to be gone", async () => !(await toolway(gateway, "token", "list")).out.includes(id));
+        await page.context().close();
+      },
+    );
+
+    it.each(figure<readonly How[]>([], HOWS))(
+      "by the %s: kept writes are dropped, resolved, tried again and released [unknown-is-said]",
+      {
+        timeout: BROWSER_MS,
+      },
+      async (how) => {
+        const page = await browser.open(gateway);
+        await until("the server", async () => (await statusOf(gateway, "ledger")).state === "ready");
+        // Three whose server dies before it answers, and one that waits for it.
+        const names = ["done", "failed", "again"].map((as) => `${as}-${how}`);
+        const lost = names.map((text) => callTool(gateway.url, "note", { text, ms: WRITE_MS }, token));
+        await until("the writes to be with the server", async () => {
+          const noted = await readFile(ledgerFile, "utf8");
+          return names.every((text) => noted.includes(text));
+        });
+        process.kill((await statusOf(gateway, "ledger")).pid ?? 0, "SIGKILL");
+        await Promise.all(lost);
+        await until("the outcomes to be unknown", async () => (await statusOfAll(gateway)).outbox?.unknown === 3);
+        await toolway(gateway, "stop", "ledger");
+        await callTool(gateway.url, "note", { text: `waits-${how}` }, token);
+        const writes = await writesOf();
+        await at(page, "/waiting");
+        const row = (state: string) => page.getByRole("row").filter({ hasText: state }).first();
+        await press(page, how, row("queued"), "Drop", "It is never sent");
+        await until("it to be dropped", async () => (await writesOf()).some(({ state }) => state === "cancelled"));
+        await press(page, how, row("unknown"), "It was done", "told that it was done");
+        await until("one that was done", async () => (await statusOfAll(gateway)).outbox?.unknown === 2);
+        await toolway(gateway, "start", "ledger");
+        await press(page, how, row("unknown"), "Send it again", "it is done twice");
+        await until("one that is sent again", async () => (await statusOfAll(gateway)).outbox?.unknown === 1);
+        await press(page, how, row("unknown"), "It was not", "told that it failed");
+        await until("none that is unknown", async () => (await statusOfAll(gateway)).outbox?.unknown === 0);
+        await press(page, how, row("failed"), "Retry");
+        await until("all to be settled", async () => {
+          const states = (await writesOf())
+            .filter(({ id }) => writes.some((one) => one.id === id))
+            .map(({ state }) => state);
+          return states.every((state) => state === "done" || state === "cancelled");
+        });
+        await toolway(gateway, "stop", "ledger");
+        await callTool(gateway.url, "note", { text: `held-${how}` }, token);
+        await toolway(gateway, "outbox", "hold", "ledger");
+        await at(page, "/");
+        const need = page.locator(".need").filter({ hasText: "for ledger" }).first();
+        await press(page, how, need, "Release");
+        await until("no lane on hold", async () => (await statusOfAll(gateway)).outbox?.held.length === 0);
+        await toolway(gateway, "start", "ledger");
+        await until("it to be delivered", async () => (await statusOfAll(gateway)).outbox?.waiting === 0);
+        await page.context().close();
+      },
+    );
+
+    const writesOf = async () =>
+      (
+        JSON.parse((await toolway(gateway, "outbox", "list", "--json")).out) as {
+          writes: { id: string; state: string }[];
+        }
+      ).writes;
+
+    it.each(HOWS)(
+      "by the %s: dead letters are sent again, and dropped",
+      {
+        timeout: BROWSER_MS,
+      },
+      async (how) => {
+        for (const id of [`again-${how}`, `drop-${how}`]) await die(id);
+        const page = await browser.open(gateway);
+        await at(page, "/waiting");
+        const letter = (id: string) => page.locator("li").filter({ hasText: id });
+        await press(page, how, letter(`again-${how}`), "Retry");
+        await until("it to be sent again", async () => !(await dead()).includes(`again-${how}`));
+        await press(page, how, letter(`drop-${how}`), "Drop", "It is gone for good");
+        await until("it to be gone", async () => !(await dead()).includes(`drop-${how}`));
+        await page.context().close();
+      },
+    );
+
+    const dead = async () => (await toolway(gateway, "mailbox", "dead", "studio")).out;
+
+    /** A message that fails until nobody takes it any more. */
+    async function die(id: string): Promise<void> {
+      worker.deliver("studio", id, { op: "call" });
+      await worker.next("delivered");
+      studio.send({ kind: "subscribe" });
+      studio.send({ kind: "credit", messages: 100 });
+      await until(`${id} to be dead`, async () => {
+        for (const frame of studio.left.filter(({ kind }) => kind === "message")) {
+          const message = frame["message"] as { id: string };
+          await studio.next("message");
+          const isOurs = message.id === id;
+          if (isOurs) studio.send({ kind: "release", id: message.id, from: "w", failed: true, reason: "no brush" });
+          else studio.send({ kind: "ack", id: message.id, from: "w" });
+        }
+        return (await dead()).includes(id);
+      });
+    }
+
+    it.each(HOWS)(
+      "by the %s: a tool is tried, its calls are recorded, and that is stopped [calls-recorded]",
+      {
+        timeout: BROWSER_MS,
+      },
+      async (how) => {
+        const page = await browser.open(gateway);
+        const main = page.locator("main");
+        await at(page, "/tools/echo");
+        const json = page.getByRole("textbox", { name: "The arguments as JSON" });
+        if (how === "mouse") await json.click();
+        else await tabTo(page, json);
+        await page.keyboard.press("ControlOrMeta+a");
+        await page.keyboard.insertText(`{ "text": "tried-${how}" }`);
+        await press(page, how, main, "Try");
+        await press(page, how, main, "Call it");
+        await page.getByRole("heading", { name: "Result" }).waitFor();
+        await says(/ledger\/echo/, "calls");
+        await at(page, "/calls?tool=echo");
+        const link = page.locator("tbody tr").first().getByRole("link");
+        if (how === "mouse") await link.click();
+        else {
+          await tabTo(page, link);
+          await page.keyboard.press("Enter");
+        }
+        await press(page, how, main, "Record the next ones");
+        await says(/ledger\/echo/, "record");
+        await press(page, how, page.locator(".recording"), "Stop recording");
+        await until("the end of it", async () => (await statusOfAll(gateway)).recordings.length === 0);
+        await at(page, "/config");
+        await press(page, how, main, "Read it again");
+        await page.context().close();
+      },
+    );
+
+    it("asked nobody but its gateway, and the browser had nothing to complain of", () => {
+      expect(browser.complaints).toEqual([]);
+    });
+  },
+);

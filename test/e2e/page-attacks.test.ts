@@ -1,0 +1,275 @@
+// Pages of other ports and names against the operator's page, in a real browser; and secrets that come by every way that there
+// is, looked for in all that is kept, counted, sent, logged or shown.
+
+import { readdir, readFile } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { chromium, NO_BROWSER } from "../fixtures/browser.js";
+import { closeHttp, listenOnLoopback } from "../fixtures/loopback.js";
+import { type MetricCollector, startCollector } from "../fixtures/metric-collector.js";
+import { BROWSER_MS, PageBrowser, secretOf } from "../fixtures/page.js";
+import { type Gateway, startGateway, stdioFixture, until } from "./harness.js";
+import { callTool, createToken, toolway } from "./operator.js";
+
+/** Each comes by another way, and none may be seen again. */
+const CANARIES = {
+  argument: "canary-argument-5d1f",
+  env: "canary-env-77ab20c4",
+  header: "canary-header-9e20",
+  path: "cAnArYpAtH8Zr2mK4vX7tB1nC",
+  query: "canary-query-1c55",
+  tried: "canary-tried-0b42",
+};
+
+const VIEWS = [
+  "/",
+  "/calls",
+  "/servers",
+  "/servers/ledger",
+  "/servers/remote",
+  "/tools",
+  "/pins",
+  "/access",
+  "/config",
+  "/audit",
+];
+
+describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${NO_BROWSER})` : ""}`, () => {
+  let browser: PageBrowser;
+  let gateway: Gateway;
+  let collector: MetricCollector;
+  let token: string;
+  const servers: Server[] = [];
+  /** The page of somebody else, on another port of this machine, and what it was asked. */
+  let evil: { readonly port: number; readonly heard: string[] };
+
+  beforeAll(async () => {
+    const remote = createServer((request, response) => {
+      request.resume();
+      const said = `cold: ${request.url} ${JSON.stringify(request.headers)}`;
+      response.writeHead(500, { "content-type": "text/plain" }).end(said);
+    });
+    const heard: string[] = [];
+    const other = createServer((request, response) => {
+      heard.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`);
+      response.setHeader("content-type", "text/html").end("<!doctype html><title>evil</title>");
+    });
+    servers.push(remote, other);
+    evil = { port: await listenOnLoopback(other), heard };
+    collector = await startCollector();
+    const url = `http://127.0.0.1:${await listenOnLoopback(remote)}/hooks/${CANARIES.path}/mcp?token=${CANARIES.query}`;
+    [browser, gateway] = await Promise.all([
+      PageBrowser.launch(),
+      startGateway(
+        {
+          audit: {},
+          telemetry: { otlp: collector.url },
+          mcpServers: {
+            ledger: stdioFixture("ledger", [], { env: { LEDGER: "/dev/null", API_TOKEN: CANARIES.env } }),
+            remote: { url, headers: { "X-Api-Key": CANARIES.header } },
+          },
+        } as never,
+        { auth: true, env: { OTEL_METRIC_EXPORT_INTERVAL: "500" } },
+      ),
+    ]);
+    token = await createToken(gateway, "ann", "default");
+    await until("a call that is answered", async () => {
+      const { error } = await callTool(gateway.url, "echo", { text: CANARIES.argument }, token);
+      return error === undefined;
+    });
+  }, BROWSER_MS);
+
+  afterAll(async () => {
+    await browser?.close();
+    collector?.close();
+    await Promise.all(servers.map(closeHttp));
+  });
+
+  /** What operators did by the page, as the audit log has it. */
+  const acts = async () => {
+    const { out } = await toolway(gateway, "audit", "--operator", "--json", "-n", "1000");
+    return out.split("\n").filter((line) => line.includes('"by":"page"'));
+  };
+
+  it.each(["127.0.0.1", "localhost"])(
+    "a page of another port, by the name %s, gets nothing and does nothing, though it knows the secret [control-apart]",
+    { timeout: BROWSER_MS },
+    async (name) => {
+      const page = await browser.open(gateway);
+      const door = new URL(page.url()).origin;
+      const secret = await secretOf(page);
+      const before = await acts();
+      // In the same browser, beside the page: whatever a browser sends by itself, it sends here.
+      const foreign = await page.context().newPage();
+      await foreign.goto(`http://${name}:${evil.port}/`);
+      const got = await inPage(foreign, TRY_ALL, { door, secret });
+      expect(got).toEqual({
+        "fetch the page": "refused",
+        "fetch data with the secret": "refused",
+        "fetch data without a preflight": "refused",
+        "post as a form does": "refused",
+        "post JSON with the secret": "refused",
+        "another tab's secret": "none",
+        script: "refused",
+        picture: "refused",
+        "event stream": "refused",
+      });
+      // What a person is led to by a form: the answer says no, and nothing was done.
+      await inPage(foreign, SUBMIT_FORM, `${door}/api/reload`);
+      await foreign.waitForURL(`${door}/api/reload`);
+      expect(await foreign.locator("body").textContent()).toContain("Pages of other sites get nothing here");
+      expect(await acts()).toEqual(before);
+      await page.context().close();
+    },
+  );
+
+  it("stands in no frame of another page [control-apart]", { timeout: BROWSER_MS }, async () => {
+    const page = await browser.open(gateway);
+    const door = new URL(page.url()).origin;
+    for (const origin of [`http://127.0.0.1:${evil.port}`, `http://localhost:${evil.port}`]) {
+      const foreign = await page.context().newPage();
+      await foreign.goto(origin);
+      await inPage(foreign, ADD_FRAME, door);
+      await until("the frame to be refused", () => foreign.frames()[1]?.url().startsWith("chrome-error:") === true);
+      await foreign.close();
+    }
+    await page.context().close();
+  });
+
+  it("by another name of this machine is a page without a session, and gets none from a tab beside it", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const page = await browser.open(gateway);
+    const { port } = new URL(page.url());
+    const other = await page.context().newPage();
+    await other.goto(`http://localhost:${port}/`);
+    await other.getByText("Open this page by `toolway dashboard`").waitFor();
+    expect(await other.evaluate("sessionStorage.length + localStorage.length")).toBe(0);
+    expect(await inPage(other, ASK, `http://127.0.0.1:${port}/api/status`)).toBe("refused");
+    await page.context().close();
+  });
+
+  it("shows, keeps, counts and sends no secret of a call, an entry, a token or an address [secrets-unseen]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    expect(
+      (await fetch(gateway.url, { method: "POST", headers: { authorization: "Bearer tw_canary-stolen-55" } })).status,
+    ).toBe(401);
+    await until("the failure of the server", () => gateway.log().includes("HTTP 500"));
+    const page = await browser.open(gateway);
+    const secret = await secretOf(page);
+    const seen: string[] = [];
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(request.url()));
+    for (const view of VIEWS) {
+      await page.goto(new URL(view, page.url()).href);
+      await page.locator("main h1").waitFor();
+      await page.getByText("● live").waitFor();
+      seen.push(await page.content(), page.url());
+    }
+    await page.goto(new URL("/calls?tool=echo", page.url()).href);
+    await page.locator("tbody tr").first().getByRole("link").click();
+    await page.getByRole("heading", { name: "ledger/echo" }).waitFor();
+    seen.push(await page.content());
+    // What a person tries is on the page where they try it, and nowhere else.
+    await page.goto(new URL("/tools/echo", page.url()).href);
+    const json = page.getByRole("textbox", { name: "The arguments as JSON" });
+    await json.fill(JSON.stringify({ text: CANARIES.tried }));
+    await page.getByRole("button", { name: "Try", exact: true }).click();
+    await page.getByRole("button", { name: "Call it" }).click();
+    await page.getByRole("heading", { name: "Result" }).waitFor();
+    expect(await page.content()).toContain(CANARIES.tried);
+    await page.goto(new URL("/calls", page.url()).href);
+    await page.locator("tbody tr").first().waitFor();
+    seen.push(await page.content());
+    const stored = await page.evaluate<string>(
+      "JSON.stringify({ ...sessionStorage, ...localStorage, c: document.cookie })",
+    );
+    const exports = collector.exports();
+    await until("the metrics and spans to be sent", () => collector.exports() > exports + 1);
+    const metrics = (await toolway(gateway, "metrics")).out;
+    const audit = join(gateway.stateDir, "audit");
+    const lines = (await Promise.all((await readdir(audit)).map((name) => readFile(join(audit, name), "utf8")))).join(
+      "",
+    );
+    const places = {
+      metrics,
+      "spans and metrics": collector.text(),
+      audit: lines,
+      log: gateway.log(),
+      addresses: asked.join("\n"),
+      storage: stored,
+      pages: seen.join("\n"),
+    };
+    // They hold what they should.
+    expect(metrics).toContain("toolway_requests_total");
+    expect(places["spans and metrics"]).toContain("tools/call");
+    expect(lines).toContain('"tool":"echo"');
+    expect(stored).toContain(secret);
+    const found = Object.entries(places).flatMap(([place, text]) => {
+      const all = { ...CANARIES, stolen: "canary-stolen-55", token, ...(place === "storage" ? {} : { secret }) };
+      return Object.entries(all).flatMap(([what, value]) => (text.includes(value) ? [`${what} in the ${place}`] : []));
+    });
+    expect(found).toEqual([]);
+    await page.context().close();
+  });
+});
+
+/** All that a page of somebody else can try, and what came of it: text, since it runs in the browser. */
+const TRY_ALL = `async ({ door, secret }) => {
+  const outcome = (asked) => asked.then(({ type }) => type, () => "refused");
+  const authorization = "Bearer " + secret;
+  const element = (name, src) => new Promise((done) => {
+    const one = document.createElement(name);
+    one.onload = () => done("loaded");
+    one.onerror = () => done("refused");
+    one.src = src;
+    document.body.append(one);
+  });
+  const overheard = new Promise((done) => {
+    const channel = new BroadcastChannel("toolway");
+    channel.onmessage = () => done("heard");
+    channel.postMessage({ wanted: true });
+    setTimeout(() => done("none"), 500);
+  });
+  const stream = new Promise((done) => {
+    const source = new EventSource(door + "/api/feed");
+    source.onerror = () => done("refused");
+    source.onmessage = () => done("heard");
+  });
+  const post = (headers, mode) => fetch(door + "/api/reload", { method: "POST", mode, headers, body: "{}" });
+  return {
+    "fetch the page": await outcome(fetch(door)),
+    "fetch data with the secret": await outcome(fetch(door + "/api/status", { headers: { authorization } })),
+    "fetch data without a preflight": await outcome(fetch(door + "/api/status", { mode: "no-cors" })),
+    "post as a form does": await outcome(post({ "content-type": "text/plain" }, "no-cors")),
+    "post JSON with the secret": await outcome(post({ authorization, "content-type": "application/json" }, "cors")),
+    "another tab's secret": await overheard,
+    script: await element("script", door + "/main.js"),
+    picture: await element("img", door + "/icon.svg"),
+    "event stream": await stream,
+  };
+}`;
+
+const SUBMIT_FORM = `(action) => {
+  const form = document.createElement("form");
+  form.method = "post";
+  form.enctype = "text/plain";
+  form.action = action;
+  document.body.append(form);
+  form.submit();
+}`;
+
+const ADD_FRAME = `(src) => {
+  const frame = document.createElement("iframe");
+  frame.src = src;
+  document.body.append(frame);
+}`;
+
+const ASK = `(url) => fetch(url, { mode: "no-cors" }).then(() => "answered", () => "refused")`;
+
+function inPage(page: Page, code: string, given: unknown): Promise<unknown> {
+  return page.evaluate(`(${code})(${JSON.stringify(given)})`);
+}

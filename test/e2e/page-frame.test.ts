@@ -1,0 +1,160 @@
+// The frame of the page and what it says where there is nothing to show: several gateways on one engine, a broker by itself, a
+// gateway that has no servers yet, one that stops, and one that does not answer; in a real browser.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeEngineKey } from "../../src/gateway/engine/keys.js";
+import { chromium, NO_BROWSER } from "../fixtures/browser.js";
+import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
+import { BROWSER_MS, PageBrowser } from "../fixtures/page.js";
+import { cli, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
+import { callTool, hasTool, runCli, statusOf, statusOfAll, toolway } from "./operator.js";
+
+const NOTHING_THERE = chromium === undefined ? ` (${NO_BROWSER})` : natsPrograms.length === 0 ? ` (${NO_NATS})` : "";
+
+describe.skipIf(NOTHING_THERE !== "")(`the frame of the page${NOTHING_THERE}`, () => {
+  let browser: PageBrowser;
+  const children: ChildProcess[] = [];
+
+  beforeAll(async () => {
+    browser = await PageBrowser.launch();
+  }, BROWSER_MS);
+
+  afterAll(async () => {
+    for (const child of children) child.kill();
+    await browser?.close();
+  });
+
+  const views = (page: Page) => page.getByRole("navigation", { name: "Views" }).getByRole("link").allInnerTexts();
+  const at = async (page: Page, path: string) => {
+    await page.goto(new URL(path, page.url()).href);
+    await page.getByText("● live").waitFor();
+  };
+
+  it("has all gateways of an engine with version, config and partitions, and says which config is another [engine-same-config]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const nats = await startNats();
+    const env = { ENGINE_KEY: makeEngineKey() };
+    const config = {
+      engine: { nats: nats.urls, key: { env: "ENGINE_KEY" }, replicas: 1 },
+      mcpServers: { slow: stdioFixture("slow") },
+    };
+    const [one, other] = await Promise.all([startGateway(config, { env }), startGateway(config, { env })]);
+    const seen = async () => (await statusOfAll(one)).engine?.gateways ?? [];
+    await until(
+      "both to have their share",
+      async () =>
+        (await seen()).every(({ partitions, config: hash }) => partitions > 0 && hash !== undefined) &&
+        (await seen()).length === 2,
+    );
+    const page = await browser.open(one);
+    await page.getByText("One other gateway is on this engine").click();
+    const rows = page.locator(".gateways tbody tr");
+    expect(await rows.count()).toBe(2);
+    const [own, their] = await seen();
+    await rows.nth(0).filter({ hasText: "this one" }).waitFor();
+    for (const [n, gateway] of [own, their].entries()) {
+      const text = await rows.nth(n).textContent();
+      for (const part of [gateway?.gateway, gateway?.version, gateway?.config]) expect(text).toContain(part);
+    }
+    expect((await rows.locator("td.number").allInnerTexts()).reduce((sum, text) => sum + Number(text), 0)).toBe(64);
+    // The command line says the same.
+    const { out } = await toolway(one, "drain");
+    for (const part of [own?.gateway, their?.gateway, their?.config]) expect(out).toContain(part);
+    // Calls are this gateway's alone.
+    await until("the tool", () => hasTool(other.url, "sleep"));
+    await callTool(other.url, "sleep", { ms: 1 });
+    await at(page, "/calls");
+    await page.getByText("No calls yet.").waitFor();
+    await other.writeConfig({ ...config, mcpServers: { ...config.mcpServers, more: stdioFixture("slow") } });
+    await page.getByText("One other gateway is on this engine").click();
+    await rows.filter({ hasText: "another config" }).waitFor();
+    await at(page, "/");
+    await page.locator(".need").filter({ hasText: "Another gateway goes by another config" }).waitFor();
+    await page.context().close();
+    await Promise.all([one.stop(), other.stop()]);
+  });
+
+  it("has of a broker what a broker has", { timeout: BROWSER_MS }, async () => {
+    const stateDir = join(await temporaryDirectory(), "broker");
+    const broker = spawn(process.execPath, [cli, "broker", "--listen", "127.0.0.1:0", "--state", stateDir, "--json"], {
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    children.push(broker);
+    await new Promise((done) => broker.stdout.once("data", done));
+    const { out } = await runCli("dashboard", "--print", "--state", stateDir);
+    const context = await browser.browser.newContext({ locale: "en-GB" });
+    const page = await browser.openIn(context, out.trim());
+    expect(await views(page)).toEqual(["Overview", "Waiting", "Access"]);
+    await page.getByText("No mailbox is in use. Nothing needs you.").waitFor();
+    await page.getByText("Nobody is here yet.").waitFor();
+    expect(await page.title()).toBe("broker");
+    await at(page, "/waiting");
+    await page.getByRole("heading", { name: "Mailboxes" }).waitFor();
+    expect(await page.getByText("Writes").count()).toBe(0);
+    await at(page, "/access");
+    await page.getByRole("textbox", { name: "Id" }).fill("studio");
+    await page.getByRole("button", { name: "Create token" }).press("Enter");
+    await page.locator(".secret code").waitFor();
+    expect((await runCli("token", "list", "--state", stateDir)).out).toContain("studio");
+    await page.context().close();
+    expect((await runCli("dashboard", "--close", "--state", stateDir)).out).toContain("The door is closed.");
+  });
+
+  it("teaches where there is nothing: no servers, no calls, no trouble, no changed tool, no audit log, no answer", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const gateway = await startGateway({ mcpServers: {} });
+    const { out } = await toolway(gateway, "dashboard", "--print");
+    const page = await (await browser.browser.newContext({ locale: "en-GB" })).newPage();
+    browser.listen(page, new URL(out.trim()).origin);
+    await page.goto(out.trim());
+    await page.getByRole("heading", { name: "No servers yet" }).waitFor();
+    await page.getByText("toolway import --write", { exact: true }).waitFor();
+    await page.getByText("toolway add NAME COMMAND…").waitFor();
+    await gateway.writeConfig({
+      mcpServers: { slow: { ...stdioFixture("slow"), tools: { sleep: { readOnly: true } } } },
+    });
+    await page.getByText("Nothing needs you.", { exact: true }).waitFor();
+    await page.getByText("No calls yet.").waitFor();
+    await page.getByText("toolway run claude").waitFor();
+    await at(page, "/calls");
+    await page.getByText("No calls yet.").waitFor();
+    await until("the tools", () => hasTool(gateway.url, "sleep"));
+    await at(page, "/pins");
+    await page.getByText("Every tool is as you accepted it: 3 pinned.").waitFor();
+    await at(page, "/audit");
+    await page.getByText("Audit is off:").waitFor();
+    process.kill((await statusOf(gateway, "slow")).pid ?? 0, "SIGKILL");
+    await callTool(gateway.url, "sleep", { ms: 1 });
+    await at(page, "/");
+    await page.getByText("Last trouble:").waitFor();
+    await page.getByText(/was started again once, \d+ (s|min) ago/).waitFor();
+    // It stops while three wait for their answer.
+    const waits = [1, 2, 3].map(() => callTool(gateway.url, "sleep", { ms: 5_000 }));
+    await until("three calls", async () => (await statusOf(gateway, "slow")).inFlight === 3);
+    gateway.signal("SIGTERM");
+    await page.getByText("Stopping: 3 calls under way").waitFor();
+    expect((await Promise.all(waits)).every(({ error }) => error === undefined)).toBe(true);
+    await gateway.exited;
+    await page
+      .getByText(/Toolway does not answer since \d\d:\d\d; next try in \d+ s\. This is how it was then\./)
+      .waitFor();
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    const again = await gateway.again();
+    await page.getByText("● live").waitFor({ timeout: BROWSER_MS / 2 });
+    await toolway(again, "dashboard", "--close");
+    await toolway(again, "dashboard", "--print");
+    await page
+      .getByText("This session has ended: `toolway dashboard` gives a new link.")
+      .waitFor({ timeout: BROWSER_MS / 2 });
+    await page.context().close();
+  });
+
+  it("asked nobody but its gateway, and the browser had nothing to complain of", () => {
+    expect(browser.complaints).toEqual([]);
+  });
+});

@@ -1,0 +1,295 @@
+// Views of the operator's page in a real browser, against a real gateway: a login at a server, what waits for a server that
+// is away, and what each of them says to whoever may only look.
+
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { full } from "../faults/length.js";
+import { type Authority, startAuthority } from "../fixtures/authority.js";
+import { chromium, NO_BROWSER } from "../fixtures/browser.js";
+import { BROWSER_MS, PageBrowser, secretOf } from "../fixtures/page.js";
+import { type Gateway, startGateway, startHttpFixture, stdioFixture, temporaryDirectory, until } from "./harness.js";
+import { callTool, createToken, refusal, statusOf, toolway } from "./operator.js";
+
+/** It is in the entry of a server, and in no page. */
+const CANARY = "canary-93c1e07ab4";
+
+describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO_BROWSER})` : ""}`, () => {
+  let browser: PageBrowser;
+  let gateway: Gateway;
+  let authority: Authority;
+  let killTracker: () => Promise<void>;
+  let trackerBack: () => Promise<void>;
+  let token: string;
+
+  beforeAll(async () => {
+    const ledger = join(await temporaryDirectory(), "ledger.jsonl");
+    const tracker = await startHttpFixture("tracker", ["--ledger", ledger]);
+    killTracker = tracker.kill;
+    trackerBack = async () => {
+      killTracker = (await startHttpFixture("tracker", ["--ledger", ledger], tracker.port)).kill;
+    };
+    [browser, authority] = await Promise.all([PageBrowser.launch(), startAuthority()]);
+    const keyed = { outbox: { key: "arguments.request_id", lane: "arguments.project" } };
+    gateway = await startGateway(
+      {
+        mcpServers: {
+          linear: { url: authority.url, auth: "oauth", trust: "always" },
+          tracker: {
+            ...tracker.entry,
+            headers: { "X-Key": CANARY },
+            tools: { create_issue: keyed },
+            restarts: { max: 1_000 },
+            breaker: { failures: 1_000 },
+          },
+          crash: {
+            command: process.execPath,
+            args: ["-e", "console.error('no database: ' + process.env.API_TOKEN); process.exit(1)"],
+            env: { API_TOKEN: CANARY },
+          },
+          asker: stdioFixture("asker"),
+        },
+        roles: { dev: {}, reader: { deny: ["tracker/create_issue"] } },
+      } as never,
+      { auth: true },
+    );
+    token = await createToken(gateway, "ann", "dev");
+    await until("the tracker", async () => (await statusOf(gateway, "tracker")).state === "ready");
+  }, BROWSER_MS);
+
+  afterAll(async () => {
+    authority?.kill();
+    await browser?.close();
+  });
+
+  const at = async (page: Page, path: string) => {
+    await page.goto(new URL(path, page.url()).href);
+    await page.locator("main h1").waitFor();
+  };
+
+  it("logs in at a server by its button, which shows whose page it opens, and out again [token-unseen]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const page = await browser.open(gateway);
+    await page
+      .locator(".need")
+      .filter({ hasText: "linear needs a login" })
+      .waitFor({ timeout: BROWSER_MS / 2 });
+    await at(page, "/servers/linear");
+    await page.getByRole("button", { name: "Log in", exact: true }).click();
+    const link = page.getByRole("link", { name: /^Go on at 127\.0\.0\.1:\d+/ });
+    await link.waitFor();
+    expect(await link.getAttribute("rel")).toContain("noopener");
+    // It goes elsewhere by itself, in a tab of its own.
+    const [tab] = await Promise.all([page.context().waitForEvent("page"), link.click()]);
+    await tab.getByText("You can close this page.").waitFor({ timeout: BROWSER_MS / 2 });
+    await tab.close();
+    await page.getByText("● Logged in").waitFor({ timeout: BROWSER_MS / 2 });
+    await page.getByText("Its token is good until").waitFor();
+    expect((await statusOf(gateway, "linear")).credential?.needsLogin).toBe(false);
+    await page.getByRole("button", { name: "Log out", exact: true }).press("Enter");
+    await page.getByText("Its tools are gone until somebody logs in again.").waitFor();
+    await page.getByRole("button", { name: "Log out", exact: true }).press("Enter");
+    await page.getByRole("button", { name: "Log in", exact: true }).waitFor({ timeout: BROWSER_MS / 2 });
+    expect((await statusOf(gateway, "linear")).credential?.needsLogin).toBe(true);
+    await page.context().close();
+  });
+
+  it("shows of a server what Toolway says of it, its stderr, its hour, and a report without secrets [secrets-unseen]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const page = await browser.open(gateway);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await at(page, "/servers/crash");
+    await page.locator(".log li").first().waitFor();
+    await page.locator("pre").filter({ hasText: "no database" }).waitFor();
+    await page
+      .locator("figcaption")
+      .getByText(/In the last hour: 0 calls, 0 failed; started again/)
+      .waitFor();
+    expect(await page.locator(".hour .restart").count()).toBeGreaterThan(0);
+    await page.getByRole("button", { name: "Copy for a bug report" }).click();
+    const report = await page.evaluate<string>("navigator.clipboard.readText()");
+    expect(report).toMatch(/^server: crash$/m);
+    expect(report).toMatch(/^why: /m);
+    expect(report).toContain("no database");
+    expect(`${report}${await page.content()}`).not.toContain(CANARY);
+    // One that runs elsewhere has no stderr here, and the gateway's lines all the same.
+    await at(page, "/servers/tracker");
+    await page.getByText("It runs elsewhere: what it writes is not seen from here.").waitFor();
+    await page.locator(".log li").filter({ hasText: "ready after" }).waitFor();
+    await page.context().close();
+  });
+
+  it("shows what waits in its lanes, in order, holds and releases them, and a write's life from its taking to its end", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const issue = (title: string) =>
+      callTool(gateway.url, "create_issue", { project: "docs", title, request_id: title }, token);
+    await killTracker();
+    // Others each time: a key that is known is no new write.
+    for (const title of ["one", "two"]) await issue(`${title} ${Date.now()}`);
+    const page = await browser.open(gateway);
+    await at(page, "/waiting");
+    const rows = page.locator(".lanes tbody tr");
+    await rows.nth(1).waitFor();
+    expect(await rows.count()).toBe(2);
+    await rows.nth(1).getByText("waits for the one before it").waitFor();
+    await page.getByRole("button", { name: "Hold", exact: true }).click();
+    await page.getByText("Nothing of it is delivered until somebody releases it.").waitFor();
+    await page.getByRole("button", { name: "Hold", exact: true }).click();
+    await page.getByRole("button", { name: "Release", exact: true }).waitFor();
+    const held = JSON.parse((await toolway(gateway, "outbox", "list", "--lanes", "--json")).out);
+    expect(held.lanes[0]).toMatchObject({ server: "tracker", depth: 2, heldFor: "an operator holds it" });
+    await page.getByRole("button", { name: "Release", exact: true }).press("Enter");
+    await page.getByRole("button", { name: "Hold", exact: true }).waitFor();
+    // A server that is held as a whole is released as a whole; and answers that take longer than a look are shown.
+    await toolway(gateway, "outbox", "hold", "tracker");
+    await page.route("**/api/outbox", async (route) => {
+      await new Promise((done) => setTimeout(done, 4_000));
+      await route.continue();
+    });
+    await at(page, "/waiting");
+    await rows.nth(1).waitFor();
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await page.getByRole("button", { name: "Release", exact: true }).click();
+    await page.getByRole("button", { name: "Hold", exact: true }).waitFor();
+    // The second is dropped from its row; the first is delivered when its server is back.
+    await rows.nth(1).getByRole("button", { name: "Drop", exact: true }).click();
+    await page.getByText("It is never sent, and its agent is told so.").waitFor();
+    await rows.nth(1).getByRole("button", { name: "Drop", exact: true }).click();
+    await until("one of them to be left", async () => (await rows.count()) === 1);
+    await rows.nth(0).getByRole("link").click();
+    await page.getByRole("heading", { name: "tracker/create_issue" }).waitFor();
+    await page.locator(".life li").filter({ hasText: "taken from ann" }).waitFor();
+    await page.locator(".life li").filter({ hasText: "went back to its place" }).waitFor();
+    await trackerBack();
+    await page
+      .locator(".life li")
+      .filter({ hasText: "done" })
+      .waitFor({ timeout: BROWSER_MS / 2 });
+    await page.getByRole("heading", { name: "Result" }).waitFor();
+    const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+    expect((await toolway(gateway, "outbox", "show", id)).out).toMatch(/^then +queued.*\n(.*\n)*then +done/m);
+    // Whoever may only look sees how it went, and not what the server answered.
+    const viewer = await browser.open(gateway, { view: true });
+    const answer = await fetch(new URL(`/api/outbox/writes/${id}`, viewer.url()), {
+      headers: { authorization: `Bearer ${await secretOf(viewer)}` },
+    });
+    const shown = (await answer.json()) as Record<string, unknown>;
+    expect([shown["state"], shown["result"], (shown["life"] as unknown[]).length > 0]).toEqual([
+      "done",
+      undefined,
+      true,
+    ]);
+    await at(viewer, `/waiting/${id}`);
+    await viewer.locator(".life li").filter({ hasText: "done" }).waitFor();
+    expect(await viewer.getByRole("heading", { name: "Result" }).count()).toBe(0);
+    await viewer.context().close();
+    // One that is not known any more is not shown as if it were.
+    await toolway(gateway, "outbox", "drop", id, "--yes");
+    await page.getByText(/no receipt/).waitFor();
+    expect(await page.locator(".life").count()).toBe(0);
+    await page.context().close();
+  });
+
+  it("shows of each tool how it is used, its pin and who may call it, and what hides it from whom [calls-recorded]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    await callTool(gateway.url, "add_comment", { project: "docs", title: "hello" }, token);
+    const reader = await createToken(gateway, "rea", "reader");
+    const told = await refusal(gateway.url, "create_issue", { project: "docs", title: "no" }, reader);
+    expect(told.message).toContain("create_issue");
+    const page = await browser.open(gateway);
+    await at(page, "/tools");
+    const row = (name: string) =>
+      page.locator("tbody tr").filter({ has: page.getByRole("link", { name, exact: true }) });
+    await row("add_comment").getByText("pinned").waitFor();
+    const cells = await row("add_comment").locator("td").allInnerTexts();
+    // Server, calls in 24 h, failed, p95, size of the result, last use, tokens, pin, who.
+    expect([cells[0], cells[1], cells[2], cells[8]]).toEqual(["tracker", "1", "", "everybody"]);
+    expect(cells[4]).toMatch(/\d+ (B|bytes)|\d/);
+    expect(Number(cells[6]?.replace(",", ""))).toBeGreaterThan(5);
+    await row("create_issue").getByText("dev, all other roles").waitFor();
+    await page.getByText(/tools?, about [\d,]+ tokens, not called since/).click();
+    await page.locator("details pre").getByText('"close_issue"').waitFor();
+    await page.getByRole("combobox", { name: "Seen as" }).selectOption("rea");
+    await row("create_issue").getByText('role "reader"').waitFor();
+    expect(await row("add_comment").locator("td").nth(1).textContent()).toBe("");
+    await page.context().close();
+  });
+
+  it.skipIf(!full)(
+    "shows who is connected, what each role sees and what was refused, and a token's whole life [told-why]",
+    {
+      timeout: BROWSER_MS,
+    },
+    async () => {
+      const page = await browser.open(gateway);
+      await at(page, "/access");
+      const section = (name: string) => page.locator("section").filter({ has: page.getByRole("heading", { name }) });
+      await section("Connected now").getByRole("link", { name: "ann" }).first().waitFor();
+      await section("Refused since the start").getByText("the role may not call it").waitFor();
+      const roles = await section("Roles").locator("tbody tr").allInnerTexts();
+      const seen = new Map(roles.map((text) => [/^\S+/.exec(text)?.[0], Number(/(\d+) of/.exec(text)?.[1])]));
+      expect(seen.get("reader")).toBe((seen.get("dev") ?? 0) - 1);
+      await page.getByRole("link", { name: "What reader sees" }).click();
+      await page.getByText("1 others are hidden").waitFor();
+      await at(page, "/access");
+      await page.getByRole("textbox", { name: "Id" }).fill("tmp");
+      await page.getByRole("button", { name: "Create token" }).click();
+      const first = await page.locator(".secret code").textContent();
+      const tokenRow = page.locator("tbody tr").filter({ hasText: /^tmp/ });
+      await tokenRow.getByRole("button", { name: "Rotate", exact: true }).click();
+      await tokenRow.getByRole("button", { name: "Rotate", exact: true }).click();
+      await until("another secret", async () => (await page.locator(".secret code").textContent()) !== first);
+      await tokenRow.getByRole("button", { name: "Revoke", exact: true }).press("Enter");
+      await tokenRow.getByRole("button", { name: "Revoke", exact: true }).press("Enter");
+      await until("the token to be gone", async () => !(await toolway(gateway, "token", "list")).out.includes("tmp"));
+      await page.context().close();
+    },
+  );
+
+  it("shows the config as it runs, without its secrets, what the last edit changed, and the line of a mistake [secrets-unseen]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const page = await browser.open(gateway);
+    await at(page, "/config");
+    await page.locator(".source li").filter({ hasText: '"X-Key": "(hidden)"' }).waitFor();
+    expect(await page.content()).not.toContain(CANARY);
+    const before = await readFile(gateway.configPath, "utf8");
+    const config = JSON.parse(before) as { roles: Record<string, unknown> };
+    const edited = JSON.stringify({ ...config, roles: { ...config.roles, guest: { allow: [] } } }, undefined, 2);
+    await writeFile(gateway.configPath, edited);
+    await page.getByRole("button", { name: "Read it again" }).click();
+    await page.getByRole("heading", { name: /^The last edit, .* changed$/ }).waitFor();
+    await page
+      .locator("section li")
+      .filter({ hasText: /^roles$/ })
+      .waitFor();
+    await page.locator(".source li").filter({ hasText: '"guest"' }).waitFor();
+    await writeFile(gateway.configPath, edited.replace('"allow": []', '"allow": 7'));
+    expect((await toolway(gateway, "reload")).err).toContain("roles.guest.allow");
+    await page.getByRole("heading", { name: "The last edit is not applied" }).waitFor();
+    const wrong = page.locator(".source .wrong");
+    await wrong.getByText('"allow": 7').waitFor();
+    await wrong.getByText("▲").waitFor();
+    expect(await page.content()).not.toContain(CANARY);
+    await writeFile(gateway.configPath, before);
+    await toolway(gateway, "reload");
+    await page.getByRole("heading", { name: "The last edit is not applied" }).waitFor({ state: "detached" });
+    // Whoever may only look is not sent the text.
+    const viewer = await browser.open(gateway, { view: true });
+    const answer = await fetch(new URL("/api/config", viewer.url()), {
+      headers: { authorization: `Bearer ${await secretOf(viewer)}` },
+    });
+    expect(answer.status).toBe(404);
+    await viewer.context().close();
+    await page.context().close();
+  });
+
+  it("asked nobody but its gateway, and the browser had nothing to complain of", () => {
+    expect(browser.complaints.filter((text) => !text.startsWith(`asked ${new URL(authority.url).origin}`))).toEqual([]);
+  });
+});
