@@ -106,6 +106,40 @@ describe("a long reply", () => {
     expect(mayNameIdOrMethod([bytes])).toBe(false);
   });
 
+  it("is searched alike where it has few quotes and where it has many [crossed-never]", () => {
+    const words = [
+      '"',
+      "\\",
+      "d",
+      "D",
+      "id",
+      "ID",
+      '"id"',
+      "method",
+      '"method"',
+      "u",
+      "\\u0069",
+      "\\u00",
+      "\\n",
+      "x ",
+      "{",
+    ];
+    const many = "\\n".repeat(20);
+    let named = 0;
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...words), { maxLength: 12 }), (parts) => {
+        // No name may begin before it or end behind it: what stands there is not known, and a reason to look closer.
+        const text = `........${parts.join("")}........`;
+        const mayName = mayNameIdOrMethod([Buffer.from(text)]);
+        if (mayName) named++;
+        expect(mayNameIdOrMethod([Buffer.from(many + text)])).toBe(mayName);
+        expect(mayNameIdOrMethod([Buffer.from(text + "x".repeat(40_000) + many)])).toBe(mayName);
+      }),
+      { numRuns: histories(2000) },
+    );
+    expect(named).toBeGreaterThan(100);
+  });
+
   it.each(['"', "]", "}]", '},"id"', "} x"])("is refused where it ends in %j", (end) => {
     expect(long(`${HEAD}{"a":"${"x".repeat(9000)}"}${end}`)).toBeDefined();
   });
@@ -217,7 +251,9 @@ describe("fuzzed replies, against a strict reader", () => {
         { length: Math.floor(random() * 4) },
         () => `${space(random)},${space(random)}${spelt(random)}${space(random)}:${space(random)}${value(random, 2)}`,
       );
-      let text = `${HEAD}${value(random, 0)}${extra.join("")}${space(random)}}`;
+      // Where quotes are many they are looked for in another way than where they are few.
+      const filler = random() < 0.5 ? `[${'"a",'.repeat(20)}${value(random, 0)}]` : value(random, 0);
+      let text = `${HEAD}${filler}${extra.join("")}${space(random)}}`;
       if (random() < 0.1) text = text.slice(0, Math.floor(random() * text.length));
       else if (random() < 0.05) text += ["}", "{}", ',"id":1}', " x"][Math.floor(random() * 4)];
       const bytes = Buffer.from(text);

@@ -73,30 +73,63 @@ const SMALL = 0x20;
 const BEFORE_D = [Buffer.from('"i'), Buffer.from('"metho')];
 /** So many hits that mean nothing are looked at; a text that has more of them is walked. */
 const MAX_LOOKS = 256;
+/**
+ * Up to so many quotes or backslashes, and one more for each KiB that was passed over, are looked for by Buffer.indexOf: an image
+ * in base64 or a plain text has next to none, and a search for one byte passes over those many times as fast as the loops.
+ */
+const FEW_MARKS = 16;
+const BYTES_A_MARK_SHIFT = 10;
 
 /**
  * Whether `"id"`, `"method"` or an escaped letter of either may stand in these pieces of one text, in small letters or
  * capitals: there are readers to whom those are the same. No means no; yes is a reason for a walk. Both names end in
  * d", so that one pair of bytes finds them; all their letters are between \u0040 and \u007f.
  */
-export function mayNameIdOrMethod(pieces: readonly Uint8Array[]): boolean {
-  const { bytes, find } = loops();
+export function mayNameIdOrMethod(pieces: readonly Buffer[]): boolean {
   let looks = 0;
   let last = 0;
   for (const piece of pieces) {
     if (piece.length === 0) continue;
     // What lies across the border of two pieces is not looked at closely.
     if (((last | SMALL) === LETTER_D && piece[0] === QUOTE) || (last === SLASH && piece[0] === LETTER_U)) return true;
-    for (let from = 0; from < piece.length; from += CHUNK_BYTES - 1) {
-      const length = Math.min(CHUNK_BYTES, piece.length - from);
-      bytes.set(length === piece.length ? piece : piece.subarray(from, from + length), 0);
-      for (let at = find(0, length); at >= 0 && at < length - 1; at = find(at + 1, length)) {
-        if (++looks > MAX_LOOKS || isName(piece, from + at)) return true;
-      }
-    }
     last = piece[piece.length - 1] as number;
+    const seen = nameAtFewMarks(piece);
+    if (seen === true) return true;
+    if (seen === false) continue;
+    looks = looksOfLoops(piece, looks);
+    if (looks > MAX_LOOKS) return true;
   }
   return false;
+}
+
+/** Whether a name may stand in the piece; undefined where it has so many quotes or backslashes that the loops are faster. */
+function nameAtFewMarks(piece: Buffer): boolean | undefined {
+  let marks = FEW_MARKS;
+  for (let at = piece.indexOf(SLASH); at >= 0; at = piece.indexOf(SLASH, at + 1)) {
+    if (--marks + (at >> BYTES_A_MARK_SHIFT) < 0) return undefined;
+    // At the very end, what follows is in the next piece, whose first byte is compared.
+    if (piece[at + 1] === LETTER_U && isName(piece, at)) return true;
+  }
+  marks = FEW_MARKS;
+  for (let at = piece.indexOf(QUOTE, 1); at >= 0; at = piece.indexOf(QUOTE, at + 1)) {
+    if (--marks + (at >> BYTES_A_MARK_SHIFT) < 0) return undefined;
+    if (((piece[at - 1] as number) | SMALL) === LETTER_D && isName(piece, at - 1)) return true;
+  }
+  return false;
+}
+
+/** How many hits there have been with those of this piece; more than MAX_LOOKS where one of them may be a name. */
+function looksOfLoops(piece: Buffer, before: number): number {
+  const { bytes, find } = loops();
+  let looks = before;
+  for (let from = 0; from < piece.length; from += CHUNK_BYTES - 1) {
+    const length = Math.min(CHUNK_BYTES, piece.length - from);
+    bytes.set(length === piece.length ? piece : piece.subarray(from, from + length), 0);
+    for (let at = find(0, length); at >= 0 && at < length - 1; at = find(at + 1, length)) {
+      if (++looks > MAX_LOOKS || isName(piece, from + at)) return MAX_LOOKS + 1;
+    }
+  }
+  return looks;
 }
 
 /** `at` is the d of d", or the backslash of \u. */

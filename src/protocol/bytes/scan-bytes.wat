@@ -24,6 +24,7 @@
   ;; The first d" or D" or \u in [$i, $end), or -1. An index of $end - 1 or more means nothing: what lies there is old.
   (func (export "find") (param $i i32) (param $end i32) (result i32)
     (local $d v128) (local $small v128) (local $quote v128) (local $slash v128) (local $u v128) (local $hits i32)
+    (local $a v128) (local $b v128)
     (local.set $d (i8x16.splat (i32.const 0x64)))
     ;; The bit that makes a capital letter a small one.
     (local.set $small (i8x16.splat (i32.const 0x20)))
@@ -38,44 +39,44 @@
             (v128.or
               (v128.or
                 (v128.and
-                  (i8x16.eq (v128.or (v128.load (local.get $i)) (local.get $small)) (local.get $d))
-                  (i8x16.eq (v128.load offset=1 (local.get $i)) (local.get $quote)))
+                  (i8x16.eq (v128.or (local.tee $a (v128.load (local.get $i))) (local.get $small)) (local.get $d))
+                  (i8x16.eq (local.tee $b (v128.load offset=1 (local.get $i))) (local.get $quote)))
                 (v128.and
-                  (i8x16.eq (v128.load (local.get $i)) (local.get $slash))
-                  (i8x16.eq (v128.load offset=1 (local.get $i)) (local.get $u))))
+                  (i8x16.eq (local.get $a) (local.get $slash))
+                  (i8x16.eq (local.get $b) (local.get $u))))
               (v128.or
                 (v128.and
-                  (i8x16.eq (v128.or (v128.load offset=16 (local.get $i)) (local.get $small)) (local.get $d))
-                  (i8x16.eq (v128.load offset=17 (local.get $i)) (local.get $quote)))
+                  (i8x16.eq (v128.or (local.tee $a (v128.load offset=16 (local.get $i))) (local.get $small)) (local.get $d))
+                  (i8x16.eq (local.tee $b (v128.load offset=17 (local.get $i))) (local.get $quote)))
                 (v128.and
-                  (i8x16.eq (v128.load offset=16 (local.get $i)) (local.get $slash))
-                  (i8x16.eq (v128.load offset=17 (local.get $i)) (local.get $u)))))
+                  (i8x16.eq (local.get $a) (local.get $slash))
+                  (i8x16.eq (local.get $b) (local.get $u)))))
             (v128.or
               (v128.or
                 (v128.and
-                  (i8x16.eq (v128.or (v128.load offset=32 (local.get $i)) (local.get $small)) (local.get $d))
-                  (i8x16.eq (v128.load offset=33 (local.get $i)) (local.get $quote)))
+                  (i8x16.eq (v128.or (local.tee $a (v128.load offset=32 (local.get $i))) (local.get $small)) (local.get $d))
+                  (i8x16.eq (local.tee $b (v128.load offset=33 (local.get $i))) (local.get $quote)))
                 (v128.and
-                  (i8x16.eq (v128.load offset=32 (local.get $i)) (local.get $slash))
-                  (i8x16.eq (v128.load offset=33 (local.get $i)) (local.get $u))))
+                  (i8x16.eq (local.get $a) (local.get $slash))
+                  (i8x16.eq (local.get $b) (local.get $u))))
               (v128.or
                 (v128.and
-                  (i8x16.eq (v128.or (v128.load offset=48 (local.get $i)) (local.get $small)) (local.get $d))
-                  (i8x16.eq (v128.load offset=49 (local.get $i)) (local.get $quote)))
+                  (i8x16.eq (v128.or (local.tee $a (v128.load offset=48 (local.get $i))) (local.get $small)) (local.get $d))
+                  (i8x16.eq (local.tee $b (v128.load offset=49 (local.get $i))) (local.get $quote)))
                 (v128.and
-                  (i8x16.eq (v128.load offset=48 (local.get $i)) (local.get $slash))
-                  (i8x16.eq (v128.load offset=49 (local.get $i)) (local.get $u))))))))
+                  (i8x16.eq (local.get $a) (local.get $slash))
+                  (i8x16.eq (local.get $b) (local.get $u))))))))
           (local.set $i (i32.add (local.get $i) (i32.const 64)))
           (br $wide))
         ;; One of the 64: which?
         (loop $narrow
           (local.set $hits (i8x16.bitmask (v128.or
             (v128.and
-              (i8x16.eq (v128.or (v128.load (local.get $i)) (local.get $small)) (local.get $d))
-              (i8x16.eq (v128.load offset=1 (local.get $i)) (local.get $quote)))
+              (i8x16.eq (v128.or (local.tee $a (v128.load (local.get $i))) (local.get $small)) (local.get $d))
+              (i8x16.eq (local.tee $b (v128.load offset=1 (local.get $i))) (local.get $quote)))
             (v128.and
-              (i8x16.eq (v128.load (local.get $i)) (local.get $slash))
-              (i8x16.eq (v128.load offset=1 (local.get $i)) (local.get $u))))))
+              (i8x16.eq (local.get $a) (local.get $slash))
+              (i8x16.eq (local.get $b) (local.get $u))))))
           (if (local.get $hits)
             (then (return (i32.add (local.get $i) (i32.ctz (local.get $hits))))))
           (local.set $i (i32.add (local.get $i) (i32.const 16)))
