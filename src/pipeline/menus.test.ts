@@ -1,7 +1,7 @@
 // Menus that follow the context, through the whole pipeline: what is listed, what may be called, who is told.
 
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { histories } from "../../test/faults/length.js";
 import { Agent } from "../../test/fixtures/agent.js";
 import { names, StandInServer, setUpPipeline, tools, twoServers } from "../../test/fixtures/pipeline.js";
@@ -87,6 +87,35 @@ describe("a change of context", () => {
     expect(ada.heardMethods()).toContain("notifications/prompts/list_changed");
     expect(await prompts()).toBe(1);
   });
+});
+
+it("pages are kept by the set of rules that match, and not by principal [bounded]", async () => {
+  const { pipeline, catalog } = twoServers({ reader: { allow: ["files/read", "mail"] } });
+  pipeline.setMenus(compileMenus([...REVIEW, { when: { repo: "public/*" }, hide: ["mail"] }]));
+  const page = vi.spyOn(catalog, "page");
+  /** The reply that this agent's list is, which is built once or found. */
+  const pageOf = async (id: string, role?: string) => {
+    await names(new Agent({ pipeline }, id, role));
+    return page.mock.results.at(-1)?.value as unknown;
+  };
+  const contexts: Record<string, Record<string, string>> = {
+    ada: { phase: "review" },
+    bob: { phase: "review", repo: "secret/site", client: "x" },
+    cid: { phase: "review", repo: "public/one" },
+    dan: { phase: "review", repo: "public/two" },
+  };
+  for (const [id, context] of Object.entries(contexts)) pipeline.changeContext(id, context);
+  const [ada, bob, cid, dan] = [await pageOf("ada"), await pageOf("bob"), await pageOf("cid"), await pageOf("dan")];
+  expect([bob === ada, dan === cid, cid === ada]).toEqual([true, true, false]);
+  // Without a rule that matches it is the role's own page; another role's is another, by the same rules too.
+  expect(await pageOf("eve")).toBe(await pageOf("fay"));
+  pipeline.changeContext("gus", { phase: "review" });
+  expect(await pageOf("gus", "reader")).not.toBe(ada);
+  // More principals of one menu than pages are kept push nobody's out.
+  for (let i = 0; i < 100; i++) {
+    pipeline.changeContext(`run-${i}`, { phase: "review", cwd: `/work/${i}` });
+    expect(await pageOf(`run-${i}`)).toBe(ada);
+  }
 });
 
 it("for whatever rules and contexts, a menu is a part of the role's list, and the list is what may be called", async () => {
