@@ -56,6 +56,7 @@ export const INTEGRATION: readonly string[] = [
   "src/gateway/outbox/answers.test.ts",
   "src/gateway/outbox/outbox.test.ts",
   "src/gateway/requests.test.ts",
+  "src/gateway/sharing/shared-answers.test.ts",
   "src/gateway/sharing/shared-tools.test.ts",
   "src/host/create.test.ts",
   "src/host/executors.test.ts",

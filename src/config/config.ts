@@ -70,6 +70,8 @@ export interface ShareConfig {
   /** The mailbox that the tools are in. */
   readonly as: string;
   readonly token: string | undefined;
+  /** So many at once; undefined for as many as a sharer takes by itself. */
+  readonly calls?: number | undefined;
 }
 
 export interface ListenAddress {

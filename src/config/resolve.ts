@@ -201,7 +201,7 @@ function resolveShare(share: Settings["share"] | undefined, context: ResolveCont
   const as = text(share.as, ["share", "as"], context);
   const token = share.token === undefined ? undefined : resolveToken(share.token, ["share", "token"], context);
   if (as.includes("#")) context.report.mistake(["share", "as"], 'expected the id of a token, which has no "#"');
-  return broker === undefined ? undefined : { broker, as, token };
+  return broker === undefined ? undefined : { broker, as, token, calls: share.calls };
 }
 
 /** Other clients keep dozens of keys at the top level: only what looks like one of ours is worth a word. */

@@ -55,6 +55,8 @@ const MAX_DRAIN_MS = 3_600_000;
 
 /** What a message may live for at all, in a broker. */
 const MAX_AWAY_WAIT_MS = 7 * 24 * 3_600_000;
+/** A broker hands no connection more messages than this at a time. */
+const MAX_SHARED_CALLS = 1_000;
 
 /** What a broker takes as the name of a mailbox. */
 const MAX_MAILBOX_NAME = 128;
@@ -456,6 +458,10 @@ const share = strict(
     broker: required(filled, "Where the broker is: `wss://…`, or `ws://…` on this machine."),
     as: required(filled, "The mailbox: the id of the token, which has the role `sharer` at the broker."),
     token: optional(filled, "The token, best as a variable. Without it, the broker must ask for none."),
+    calls: optional(
+      whole({ min: 1, max: MAX_SHARED_CALLS }),
+      "Calls that run at once, of all who use the tools; others wait in the broker. Default: 64.",
+    ),
   },
   "share",
 );

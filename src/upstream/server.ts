@@ -109,6 +109,7 @@ export class UpstreamServer implements ServerHandle {
       reader: (kind) => this.#readerOf(kind),
       read: (reader, kind, isAwaited) => this.#read(reader, [kind], isAwaited),
       isAnnounced: (kind) => this.#isAnnounced(kind),
+      isGateway: spec.target.kind === "mailbox",
       gaps: (kind) => this.#listerOf(kind).gaps,
     });
     this.#toolsCheck = new ToolsCheck({

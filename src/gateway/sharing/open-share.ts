@@ -75,6 +75,8 @@ export class Share {
     });
     this.#sharer = new Sharer({
       ...settings,
+      // `toolway share` names another mailbox than the config, or the config names none: the bound is the machine's.
+      calls: settings.calls ?? config().share?.calls,
       service: this.#endpoint,
       journal,
       clock: systemClock,

@@ -2,7 +2,7 @@
 
 import { KIB } from "../../runtime/sizes.js";
 
-/** Calls at once. Others wait in the broker, where they outlive this process. */
+/** Calls at once, where the config says nothing of it. Others wait in the broker, where they outlive this process. */
 export const CALLS_AT_ONCE = 64;
 
 /** A lease of the broker lasts 30 s: it is extended twice before it ends. */

@@ -165,6 +165,15 @@ describe("a sharer", () => {
     ]);
   });
 
+  it("takes as many at once as its config says [bounded]", async () => {
+    const { line, call } = await sharing({ calls: 2 });
+    const one = await line();
+    expect(one.granted).toBe(2);
+    one.send("m-1");
+    (await call()).reply(text('{"result":1}'));
+    await until(() => one.granted === 3);
+  });
+
   it("asks for another in place of a call that the broker gave to somebody else before it began [bounded]", async () => {
     const { sharer, line, call } = await sharing();
     const one = await line();

@@ -32,6 +32,8 @@ export interface SharerOptions {
   /** The mailbox: the id of the token. */
   readonly as: string;
   readonly token: string | undefined;
+  /** So many at once; the usual number without it. */
+  readonly calls?: number | undefined;
   readonly service: MailboxService;
   readonly journal: Journal;
   readonly clock: Clock;
@@ -198,7 +200,7 @@ export class Sharer implements CallKeeper {
     if (signal.aborted) line.close("the sharer stops");
     else {
       this.#line = line;
-      line.credit(CALLS_AT_ONCE);
+      line.credit(this.#options.calls ?? CALLS_AT_ONCE);
       this.#be({ state: "connected" });
       log.info("sharing", { broker, mailbox: as });
     }

@@ -5,6 +5,7 @@ import { ListAge, type ListFacts, UNPROMISED_MS, WAIT_MS } from "./age.js";
 
 const facts = (more: Partial<ListFacts> = {}): ListFacts => ({
   isAnnounced: false,
+  isPushed: false,
   ttlMs: undefined,
   endedCalls: 0,
   calledLately: false,
@@ -95,6 +96,16 @@ describe("a name that is not listed", () => {
     age.begun(UNPROMISED_MS, 0, 0);
     age.ended(false);
     expect(age.missed(UNPROMISED_MS + 1, promised)).toBe("known");
+  });
+
+  it("is not looked for where a gateway of ours tells of changes, unless one may not have been heard yet [menu-current]", () => {
+    const pushed = facts({ isAnnounced: true, isPushed: true, ttlMs: 1_000 });
+    expect(read().missed(UNPROMISED_MS * 100, pushed)).toBe("known");
+    expect(read().missed(1, { ...pushed, gaps: 1 })).toBe("read");
+    expect(read().missed(1, { ...pushed, endedCalls: 1, calledLately: true })).toBe("read");
+    const told = read();
+    told.changed();
+    expect(told.missed(1, pushed)).toBe("read");
   });
 });
 

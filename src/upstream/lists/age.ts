@@ -14,6 +14,8 @@ const LONGEST_DISTANCE_MS = 64_000;
 export interface ListFacts {
   /** It tells of changes, and there is somebody to hear it. */
   readonly isAnnounced: boolean;
+  /** A gateway of ours is at the other end and tells of changes: what it has not told of, it does not have. */
+  readonly isPushed: boolean;
   /** How long it said that the list is good; undefined where it said nothing. */
   readonly ttlMs: number | undefined;
   /** Counts the calls of agents that have ended at it. */
@@ -74,6 +76,7 @@ export class ListAge {
   /** An agent names something that the list does not have. */
   missed(nowMs: number, facts: ListFacts): ListVerdict {
     return this.#verdict(nowMs, facts, (last) => {
+      if (facts.isPushed) return mayBeBehind(last, facts);
       // What tells of changes, or promised too much, may be wrong as well: it is looked at, but not for every name.
       return nowMs - last.begunMs >= UNPROMISED_MS || isOld(last, nowMs, facts);
     });

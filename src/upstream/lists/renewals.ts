@@ -14,6 +14,8 @@ export interface RenewalsOptions {
   reader(kind: ListKind): CallSender | undefined;
   read(reader: CallSender, kind: ListKind, isAwaited: boolean): Promise<void>;
   isAnnounced(kind: ListKind): boolean;
+  /** Whether a gateway of ours is at the other end, which tells of each change. */
+  readonly isGateway: boolean;
   /** Counts the times in which a change could have been announced and not be heard. */
   gaps(kind: ListKind): number;
 }
@@ -71,8 +73,10 @@ export class Renewals {
 
   #facts(kind: ListKind): ListFacts {
     const endedCalls = this.#options.calls.ended;
+    const isAnnounced = this.#options.isAnnounced(kind);
     return {
-      isAnnounced: this.#options.isAnnounced(kind),
+      isAnnounced,
+      isPushed: isAnnounced && this.#options.isGateway,
       ttlMs: this.#ttls.get(kind),
       endedCalls,
       calledLately: endedCalls !== this.#endedBefore,
