@@ -1,5 +1,6 @@
 // Mailboxes of a real gateway, by the command line and by a client that knows the frames alone.
 
+import { type ChildProcess, spawn } from "node:child_process";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
 import { cli, type Gateway, root, startGateway, temporaryDirectory, until } from "./harness.js";
@@ -8,6 +9,7 @@ import { createToken, runCli, toolway } from "./operator.js";
 let gateway: Gateway;
 let url: string;
 const tokens: Record<string, string> = {};
+const children: ChildProcess[] = [];
 
 beforeAll(async () => {
   gateway = await startGateway({ mcpServers: {}, mailboxes: {} } as never, { auth: true });
@@ -28,6 +30,9 @@ beforeAll(async () => {
   tokens["worker-1"] = made.out.trim();
 });
 afterEach(closeBareClients);
+afterAll(() => {
+  for (const child of children) child.kill();
+});
 
 const connect = (id: string, hello: object = {}) => BareClient.connect(url, id, tokens[id] ?? "", hello);
 
@@ -68,19 +73,50 @@ it("lose those whose tokens are revoked, and keep what is in their boxes for a n
   expect(found).toBe("kept");
 });
 
-it("are kept by a broker without servers, which says where it is and where its tokens are made", async () => {
+/** `toolway broker` with a state of its own, and what it printed first. */
+async function startBroker(...args: string[]): Promise<{ child: ChildProcess; state: string; said: string }> {
   const state = await temporaryDirectory();
-  const { spawn } = await import("node:child_process");
-  const child = spawn(process.execPath, [cli, "broker", "--listen", "127.0.0.1:0", "--state", state, "--json"], {
-    cwd: root,
+  const line = [cli, "broker", "--listen", "127.0.0.1:0", "--state", state, ...args];
+  const child = spawn(process.execPath, line, { cwd: root });
+  children.push(child);
+  let said = "";
+  child.stdout.on("data", (text: Buffer) => {
+    said += text.toString();
   });
-  afterAll(() => child.kill());
-  const line = await new Promise<string>((done) => child.stdout.once("data", (text: Buffer) => done(text.toString())));
-  const { broker } = JSON.parse(line) as { broker: string };
+  await until("the broker's own words", () => said.endsWith("\n"));
+  return { child, state, said };
+}
+
+it("are kept by a broker without servers, which says where it is and where its tokens are made", async () => {
+  const { child, state, said } = await startBroker("--json");
+  const { broker } = JSON.parse(said) as { broker: string };
   const made = await runCli("token", "create", "--id", "attic", "--role", "sharer", "--state", state);
+  // At its root, and at the path that a gateway has.
   const attic = await BareClient.connect(broker, "attic", made.out.trim());
   attic.send({ kind: "subscribe" });
-  expect((await fetch(`${broker.replace("ws", "http")}/healthz`)).status).toBe(200);
+  const { origin } = new URL(broker.replace("ws", "http"));
+  const beside = await BareClient.connect(`${origin.replace("http", "ws")}/mailboxes`, "attic", made.out.trim());
+  beside.socket.close();
+  for (const path of ["/healthz", "/readyz"]) expect((await fetch(origin + path)).status).toBe(200);
+  for (const headers of [{ origin: "https://page.example" }, { host: "page.example" }]) {
+    await expect(BareClient.open(broker, headers)).rejects.toThrow("403");
+  }
   child.kill();
   await expect(attic.next("nothing")).rejects.toThrow("closed");
+});
+
+it("of a broker that asks for no token are whose they say, in the usual role, and it says at its start what that means", async () => {
+  const { said } = await startBroker("--no-auth");
+  expect(said).toContain("any program of this machine may be any mailbox");
+  const address = /ws:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0] ?? "";
+  const [studio, worker] = [await BareClient.open(address), await BareClient.open(address)];
+  studio.send({ kind: "hello", agent: { session_id: "studio" } });
+  await studio.next("welcome");
+  studio.send({ kind: "subscribe" });
+  worker.send({ kind: "hello", agent: { session_id: "worker-9" } });
+  expect(await worker.next("welcome", "error")).toMatchObject({ agent: { session_id: "worker-9", role: "default" } });
+  worker.deliver("studio", "m-1", { op: "manifest" });
+  expect(await studio.message()).toMatchObject({ id: "m-1", from: { session_id: "worker-9", role: "default" } });
+  const beyond = await runCli("broker", "--listen", "0.0.0.0:0", "--no-auth");
+  expect(beyond).toMatchObject({ code: 2, err: expect.stringContaining("could be any mailbox") });
 });
