@@ -129,7 +129,7 @@ describe.concurrent("an executor that is dialled", () => {
     expect(asked.code).toBe(0);
   });
 
-  it("shares the calls with another of its name, and goes on when that is killed [exec-7]", async () => {
+  it("shares the calls with another of its name, and goes on when that is killed", async () => {
     const { entry } = await wiki();
     const ports = [await freePort(), await freePort()];
     const urls = ports.map((port) => `ws://127.0.0.1:${port}`);

@@ -1,7 +1,8 @@
 // SIGTERM lets calls end.
 
 import { once } from "node:events";
-import { Agent, request } from "node:http";
+import { readFile, writeFile } from "node:fs/promises";
+import { Agent, type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { start } from "../fixtures/processes.js";
@@ -13,19 +14,37 @@ const slow = [process.execPath, join(root, "test/fixtures/servers/slow.mjs")];
 
 describe("SIGTERM", () => {
   it("under load lets calls in flight be answered and refuses new ones, and then the gateway is gone [drain]", async () => {
-    const gateway = await startGateway({ mcpServers: { slow: stdioFixture("slow") } });
-    const client = await connectV1(gateway.url);
-    await waitForTools(client, "sleep");
+    const folder = await temporaryDirectory();
+    const [ledger, go] = [join(folder, "ledger"), join(folder, "go")];
+    await writeFile(ledger, "");
+    const gateway = await startGateway({
+      mcpServers: { ledger: stdioFixture("ledger", [], { env: { LEDGER: ledger } }) },
+    });
+    await waitForTools(await connectV1(gateway.url), "wait");
     const wires = await Promise.all(Array.from({ length: 20 }, () => openHttpWire(gateway.url)));
-    const calls = wires.map((wire, n) =>
-      wire.send(
-        `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sleep","arguments":{"ms":${1500 + n * 20}}}}`,
-      ),
+    const params = { name: "wait", arguments: { until: go } };
+    const calls = wires.map((wire) =>
+      wire.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params })),
     );
-    await until("all of them to be at work", async () => (await callJson<string[]>(client, "started")).length === 20);
+    const atWork = async () => (await readFile(ledger, "utf8")).split("\n").length - 1;
+    await until("all of them to be at work", async () => (await atWork()) === calls.length);
+    let answered = 0;
+    for (const call of calls) void call.then(() => answered++);
     gateway.signal("SIGTERM");
+    /** Its connection is new: one that is kept is served on. */
+    const newcomer = async () => {
+      const asked = request(gateway.url, { method: "POST", agent: false }).end("{}");
+      const [answer] = (await once(asked, "response")) as [IncomingMessage];
+      answer.resume();
+      return answer.statusCode;
+    };
+    await until("a refusal", async () => (await newcomer()) === 503);
+    // From then on each is refused, while those before it are still at work.
+    for (let n = 0; n < 5; n++) expect(await newcomer()).toBe(503);
+    expect(answered).toBe(0);
+    await writeFile(go, "");
     const answers = await Promise.all(calls);
-    for (const answer of answers) expect(lastOf(answer)).toContain("slept");
+    for (const answer of answers) expect(lastOf(answer)).toContain("waited for the file");
     await gateway.exited;
     expect(isAlive(gateway.pid)).toBe(false);
   });
