@@ -15,6 +15,16 @@ const over = (requirements, era, kind, title) => ({
   ...(eraName(requirements) === era ? {} : { baseline: `${requirements} over a ${era} server` }),
 });
 
+/** The same over a server of both eras: over HTTP each agent meets it in its own, so everything is carried. */
+const overBoth = (requirements) => ({
+  name: `${requirements.slice(0, 4)}-on-both-http`,
+  title: `${eraName(requirements)} agents, an HTTP server of both eras`,
+  requirements,
+  leg: "server",
+  through: "gateway",
+  server: { kind: "http", file: "conformance.mjs", era: "both" },
+});
+
 const direct = (requirements, era) => ({
   name: `direct-${requirements.slice(0, 4)}`,
   title: `the ${era} fixture itself, without a gateway`,
@@ -52,6 +62,8 @@ export const RUNS = [
   over(LEGACY, "legacy", "stdio", "a legacy stdio server"),
   over(MODERN, "modern", "http", "a modern HTTP server"),
   over(MODERN, "modern", "stdio", "a modern stdio server"),
+  overBoth(LEGACY),
+  overBoth(MODERN),
   over(LEGACY, "modern", "http", "across: legacy agents, a modern HTTP server"),
   over(LEGACY, "modern", "stdio", "across: legacy agents, a modern stdio server"),
   over(MODERN, "legacy", "http", "across: modern agents, a legacy HTTP server"),
