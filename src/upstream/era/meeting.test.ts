@@ -104,11 +104,12 @@ describe("a server that is a child", () => {
     expect(eras.puts).toEqual(["legacy"]);
   });
 
-  it("and silent on the discovery gets initialize on the same pipe", async () => {
+  it("and silent on the discovery gets initialize on the same pipe, and the question is not in flight any more", async () => {
     const { target, log } = scripted("silent");
     const eras = new Told();
     const { who, upstream } = await connect(target, eras, 12_000);
     expect(await who()).toBe("legacy");
+    expect(upstream.inFlight).toBe(0);
     expect(upstream.restarts).toBe(0);
     expect(log()).toEqual(["start", "server/discover", "initialize", "notifications/initialized", "tools/call"]);
     expect(eras.puts).toEqual(["legacy"]);

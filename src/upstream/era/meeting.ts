@@ -132,7 +132,7 @@ class Meeting {
       case "unusable":
         return this.#modern(verdict);
       case "legacy":
-        if (outcome.kind === "silent") return await this.#overlap(discovering);
+        if (outcome.kind === "silent") return await this.#overlap(discovering, giveUp);
         if (this.#options.gone() !== undefined) await this.#options.relink(this.#signal);
         return await this.#legacy();
       case "none":
@@ -173,11 +173,20 @@ class Meeting {
 
   /**
    * A child that is silent gets initialize on the same pipe, and whichever answer comes decides. A child that
-   * stays silent or ends is started again for initialize alone, since the discovery may be what it stumbled over.
+   * stays silent or ends is started again for initialize alone, since the discovery may be what it stumbled over. What is
+   * unanswered when that is decided is taken back by `giveUp`: it would count as a call in flight until its time is over.
    */
-  async #overlap(discovering: Promise<DiscoverOutcome>): Promise<ServerIntro> {
+  async #overlap(discovering: Promise<DiscoverOutcome>, giveUp: AbortController): Promise<ServerIntro> {
+    try {
+      return await this.#whicheverAnswers(discovering, AbortSignal.any([this.#signal, giveUp.signal]));
+    } finally {
+      giveUp.abort(new Fault("timeout", "The era is known by another answer."));
+    }
+  }
+
+  async #whicheverAnswers(discovering: Promise<DiscoverOutcome>, asking: AbortSignal): Promise<ServerIntro> {
     const restMs = Math.max(0, this.#halfMs - PROBE_MS);
-    const initializing = settled(shakeHands(this.#options.direct, this.#options.offer, this.#signal));
+    const initializing = settled(shakeHands(this.#options.direct, this.#options.offer, asking));
     const answer = await resultWithin(initializing, restMs);
     this.#signal.throwIfAborted();
     const discovered = await resultWithin(discovering, 0);
