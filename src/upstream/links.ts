@@ -58,7 +58,7 @@ export function linkMaker(context: LinkContext): (spec: ServerSpec, events: Link
           return new PlacedLink(events, {
             place,
             own: (theirs) => child(theirs, MOVING),
-            passed: (stream, theirs) => new PassedLink(stream, theirs, newHolder),
+            passed: (server, theirs) => new PassedLink(server, theirs, newHolder),
           });
         }
         case "http":

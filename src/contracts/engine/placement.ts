@@ -2,11 +2,18 @@
 
 import type { Duplex } from "node:stream";
 
+/** The way to a server that another gateway runs. */
+export interface PassedServer {
+  readonly stream: Duplex;
+  /** Only the gateway at the other end knows it, and no server: what it says itself begins with it. */
+  readonly secret: string;
+}
+
 export interface ServerPlace {
   /** Whether it may run here. The one question that counts, to be asked right before each act. */
   mayRun(): boolean;
-  /** Waits until it is known where it runs: here, or behind this stream. Rejects with a Fault. */
-  find(signal: AbortSignal): Promise<"here" | Duplex>;
+  /** Waits until it is known where it runs: here, or at another gateway. Rejects with a Fault. */
+  find(signal: AbortSignal): Promise<"here" | PassedServer>;
   /**
    * It runs here from now on. `end` is called when it may not any more: `isInTime` where nobody else may run it yet, and
    * whoever is next waits until what it returns has resolved, or for a few seconds. The returned function tells that nothing

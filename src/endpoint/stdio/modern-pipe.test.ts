@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { capabilities, hello, MODERN_META, rpc, until } from "../../../test/fixtures/endpoint/http.js";
 import { note, TestService } from "../../../test/fixtures/endpoint/service.js";
 import type { EndpointLimits } from "../session/limits.js";
-import { createStdioEndpoint, type StdioEndpoint } from "./stdio.js";
+import { createStdioEndpoint, type OwnWords, type StdioEndpoint } from "./stdio.js";
 
 const ID = "io.modelcontextprotocol/subscriptionId";
 
@@ -20,7 +20,7 @@ interface Pipe {
   answer(id: number | string): Promise<any>;
 }
 
-function pipe(limits: Partial<EndpointLimits> = {}): Pipe {
+function pipe(limits: Partial<EndpointLimits> = {}, ownWords?: OwnWords): Pipe {
   const service = new TestService();
   const input = new PassThrough();
   const output = new PassThrough();
@@ -32,7 +32,14 @@ function pipe(limits: Partial<EndpointLimits> = {}): Pipe {
     for (const part of parts) lines.push(JSON.parse(part));
   });
   const principal = { id: "local", role: "default" };
-  const endpoint = createStdioEndpoint({ service, input, output, principal, limits });
+  const endpoint = createStdioEndpoint({
+    service,
+    input,
+    output,
+    principal,
+    limits,
+    ...(ownWords && { ownWords }),
+  });
   const find = (id: number | string) => lines.find((line) => line.id === id && line.method === undefined);
   return {
     service,
@@ -164,5 +171,31 @@ describe("a modern agent over stdio", () => {
     expect(lines.at(-1)).toMatchObject({ id: "b", result: { resultType: "complete", _meta: { [ID]: "b" } } });
     expect(service.subscribed.get("test://a")?.size).toBe(0);
     expect(service.closed).toHaveLength(1);
+  });
+});
+
+describe("another gateway over a stream", () => {
+  it("is told at the end how many of its lines were taken, and not what became of calls that go on [placement-one]", async () => {
+    const taken = (lines: number) => JSON.stringify({ taken: lines });
+    const { write, input, lines, service, endpoint, answer } = pipe(
+      {},
+      {
+        instead: (reply, id) => (reply.kind === "error" ? JSON.stringify({ moved: id }) : undefined),
+        last: taken,
+      },
+    );
+    write(tool(1, "echo", { text: "a" }));
+    await answer(1);
+    write(tool(2, "hold"));
+    write(tool(3, "no such tool"));
+    input.write("no message\n");
+    await until(() => service.held.length === 1 && lines.length === 3);
+    expect(lines[1]).toEqual({ moved: "3" });
+    // A long line is read in turns, and those behind it wait for that: neither has been taken when it ends.
+    write(tool(4, "hold", { text: "x".repeat(2 * 1024 * 1024) }));
+    write(tool(5, "hold"));
+    await endpoint.close();
+    expect(lines.slice(3)).toEqual([{ taken: 4 }]);
+    expect([service.held.length, service.cancelled.length]).toEqual([1, 1]);
   });
 });

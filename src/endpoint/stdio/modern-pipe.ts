@@ -40,7 +40,10 @@ class PipeOutlet implements Outlet {
     if (this.#replied) return;
     this.#replied = true;
     this.#pipe.ended(this);
-    this.#pipe.out.reply(reply, idText(this.message));
+    const id = idText(this.message);
+    const text = this.#pipe.instead?.(reply, id);
+    if (text === undefined) this.#pipe.out.reply(reply, id);
+    else this.#pipe.out.send(text);
   }
 
   /** The agent wants no answer any more, and gets none. */
@@ -57,20 +60,24 @@ export interface ModernPipeOptions {
   readonly principal: Principal;
   readonly scope: string | undefined;
   readonly out: PipeOut;
+  /** The line in place of a reply. Undefined, or its answer is: the reply goes as it is. */
+  readonly instead?: ((reply: Reply, idText: string) => string | undefined) | undefined;
 }
 
 export class ModernPipe {
   readonly out: PipeOut;
+  readonly instead: ModernPipeOptions["instead"];
   readonly #era: ModernEra;
   readonly #principal: Principal;
   readonly #scope: string | undefined;
   readonly #requests = new Table<RpcId, PipeOutlet>();
 
-  constructor({ era, principal, scope, out }: ModernPipeOptions) {
+  constructor({ era, principal, scope, out, instead }: ModernPipeOptions) {
     this.#era = era;
     this.#principal = principal;
     this.#scope = scope;
     this.out = out;
+    this.instead = instead;
   }
 
   /** Requests that wait for their answer; one that listens does not. */

@@ -28,6 +28,8 @@ export class PipePeer {
   readonly #legacy: LegacyPipe;
   #isIntroduced = false;
   #isClosed = false;
+  /** Texts that were taken for what they say: what is in them may have been begun. */
+  takenLines = 0;
 
   constructor(options: PipePeerOptions) {
     this.#options = options;
@@ -52,6 +54,7 @@ export class PipePeer {
    * throws: what is wrong with the text is answered.
    */
   receive(text: string, holder: Holder, cost: number): void {
+    this.takenLines++;
     try {
       this.#takeRead(readMessage(text, this.#options.limits, PIPED), holder, cost);
     } catch (error) {
@@ -61,10 +64,18 @@ export class PipePeer {
 
   /** The same for a text of megabytes, with a turn of the loop for each step. The caller keeps the order of texts. */
   async receiveLong(text: string, holder: Holder, cost: number): Promise<void> {
+    let take: () => void;
     try {
       const read = await readLongMessage(text, this.#options.limits, PIPED, nextTurn);
       await nextTurn();
-      if (!this.#isClosed) this.#takeRead(read, holder, cost);
+      take = () => this.#takeRead(read, holder, cost);
+    } catch (error) {
+      take = () => this.#fail(error);
+    }
+    if (this.#isClosed) return;
+    this.takenLines++;
+    try {
+      take();
     } catch (error) {
       this.#fail(error);
     }
@@ -118,9 +129,13 @@ export class PipePeer {
     this.#legacy.batch(messages);
   }
 
-  /** What is in flight is answered with `fault`, if anybody still reads. */
-  close(fault: Fault): void {
+  /** What is in flight is answered with `fault`, if anybody still reads; or `last` is written, and nothing behind it. */
+  close(fault: Fault, last?: string): void {
     this.#isClosed = true;
+    if (last !== undefined) {
+      this.#options.out.send(last);
+      this.#options.out.end();
+    }
     this.#legacy.close(fault);
     this.#options.modern?.close(fault);
     this.#options.out.end();

@@ -6,6 +6,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AgentProfile, Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault, LIMIT } from "../../protocol/errors.js";
+import type { Reply } from "../../protocol/reply.js";
 import { type Clock, systemClock } from "../../runtime/clock.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { BODY_COST, HeldBytes, type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
@@ -27,6 +28,14 @@ import { ModernPipe } from "./modern-pipe.js";
 import { LINES, PipeOut } from "./out.js";
 import { PipePeer } from "./peer.js";
 
+/** What is said besides what the service answers, to an agent that is another gateway. */
+export interface OwnWords {
+  /** The line in place of a reply to the request with this id. Undefined: the reply goes as it is. */
+  readonly instead: (reply: Reply, idText: string) => string | undefined;
+  /** The last line, where it is we who end it: so many lines of the agent's were taken. What is in flight is not answered then. */
+  readonly last: (takenLines: number) => string;
+}
+
 export interface StdioEndpointOptions {
   readonly service: Service;
   readonly input: Readable;
@@ -40,6 +49,7 @@ export interface StdioEndpointOptions {
   readonly sealer?: Sealer;
   /** Is told what the agent can be asked, before anything that it sends reaches the service. */
   readonly introduced?: (profile: AgentProfile | undefined) => void;
+  readonly ownWords?: OwnWords;
   readonly limits?: Partial<EndpointLimits>;
   /** The gateway's count of the bytes that it holds. By default the pipe has one of its own. */
   readonly held?: HeldBytes;
@@ -78,6 +88,9 @@ class Stdio implements StdioEndpoint {
   readonly #owner: string;
   /** While a long line is read: those that came with its end. The input is paused meanwhile. */
   #behind: Buffer[] | undefined;
+  readonly #ownWords: OwnWords | undefined;
+  /** Lines that were answered without being read. */
+  #refusedLines = 0;
   #settle: () => void = () => {};
   #over = false;
 
@@ -91,7 +104,8 @@ class Stdio implements StdioEndpoint {
     this.#held = held;
     this.#owner = principal.id;
     const failed = (error: unknown) => log?.({ kind: "failed", error });
-    const { takesAnyOutput } = options;
+    const { takesAnyOutput, ownWords } = options;
+    this.#ownWords = ownWords;
     const shared = {
       service,
       principal,
@@ -101,6 +115,7 @@ class Stdio implements StdioEndpoint {
       clock,
       held,
       out: this.#out,
+      instead: ownWords?.instead,
       failed,
     };
     const sealer = options.sealer ?? createSealer(randomBytes(SEALING_KEY_BYTES));
@@ -147,7 +162,7 @@ class Stdio implements StdioEndpoint {
     const cost = line.length * BODY_COST;
     if (line.length >= SHORT_BYTES && !holder.hold(cost)) {
       const neverFits = line.length > this.#held.largestBody;
-      this.#out.refuse(LIMIT, neverFits ? tooLargeToHold("line", line.length, this.#held) : SKIPPED);
+      this.#refuse(LIMIT, neverFits ? tooLargeToHold("line", line.length, this.#held) : SKIPPED);
       return;
     }
     if (line.length >= LONG_BYTES) {
@@ -158,7 +173,7 @@ class Stdio implements StdioEndpoint {
     }
     const unreadable = line.length < SMALL_BYTES ? undefined : new TextCheck(this.#limits, PIPED).push(line);
     const text = unreadable === undefined ? line.toString().trim() : "";
-    if (unreadable !== undefined) this.#out.refuse(unreadable.code, unreadable.why);
+    if (unreadable !== undefined) this.#refuse(unreadable.code, unreadable.why);
     else if (text !== "") this.#peer.receive(text, holder, cost);
     holder.releaseUnclaimed();
   }
@@ -167,7 +182,7 @@ class Stdio implements StdioEndpoint {
   async #longLine(pieces: Buffer[], holder: Holder, cost: number): Promise<void> {
     const unreadable = await this.#judge(pieces);
     const text = unreadable === undefined ? (await decodeLong(pieces, nextTurn)).trim() : "";
-    if (unreadable !== undefined && !this.#over) this.#out.refuse(unreadable.code, unreadable.why);
+    if (unreadable !== undefined && !this.#over) this.#refuse(unreadable.code, unreadable.why);
     else if (text !== "") await this.#peer.receiveLong(text, holder, cost);
     holder.releaseUnclaimed();
     this.#readOn();
@@ -195,8 +210,13 @@ class Stdio implements StdioEndpoint {
 
   #skipped(hadRoom: boolean): void {
     const { bodyBytes } = this.#limits;
-    if (!hadRoom) this.#out.refuse(LIMIT, SKIPPED);
-    else this.#out.refuse(LIMIT, `A line has more than ${bodyBytes} bytes, which is the limit; it was skipped.`);
+    if (!hadRoom) this.#refuse(LIMIT, SKIPPED);
+    else this.#refuse(LIMIT, `A line has more than ${bodyBytes} bytes, which is the limit; it was skipped.`);
+  }
+
+  #refuse(code: number, why: string): void {
+    this.#refusedLines++;
+    this.#out.refuse(code, why);
   }
 
   /** The agent has gone, and what is in flight is cancelled. */
@@ -216,7 +236,8 @@ class Stdio implements StdioEndpoint {
     if (this.#over) return;
     this.#over = true;
     this.#lines.abandon();
-    this.#peer.close(new Fault("closing", "The gateway is closing."));
+    const last = this.#ownWords?.last(this.#peer.takenLines + this.#refusedLines);
+    this.#peer.close(new Fault("closing", "The gateway is closing."), last);
     await this.#flushed();
     this.#input.pause();
     this.#settle();

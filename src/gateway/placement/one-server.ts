@@ -8,7 +8,8 @@ import type { AgentCall, Introduction, Service } from "../../contracts/service.j
 import type { Pipeline } from "../../pipeline/pipeline.js";
 import type { Fault } from "../../protocol/errors.js";
 import type { NotificationMessage } from "../../protocol/message.js";
-import { MOVED } from "../../upstream/placed/moved.js";
+import { faultReply } from "../../protocol/reply.js";
+import { MOVED } from "../../upstream/placed/words.js";
 import type { ServerPool } from "../../upstream/servers.js";
 import { ofItsSession } from "./of-session.js";
 
@@ -50,7 +51,7 @@ export class OneServer implements Service {
     const { server, pipeline, mayRun } = this.#parts;
     const { method, params } = passed.message;
     if (!mayRun()) {
-      passed.reply({ kind: "error", error: MOVED });
+      passed.reply(faultReply(MOVED));
       return;
     }
     if (OF_SESSIONS.has(method)) {

@@ -3,11 +3,12 @@
 
 import type { Duplex } from "node:stream";
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
-import type { ServerPlace } from "../../contracts/engine/placement.js";
+import type { PassedServer, ServerPlace } from "../../contracts/engine/placement.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { ServerStatus } from "../../contracts/status.js";
 import { Fault } from "../../protocol/errors.js";
 import { within } from "../../runtime/wait.js";
+import { newSecret } from "../../upstream/placed/words.js";
 import { serverIdentity } from "../state/server-identity.js";
 import { firstLine } from "./first-line.js";
 
@@ -26,6 +27,8 @@ export interface PlaceHello {
   readonly v: 1;
   readonly server: string;
   readonly identity: string;
+  /** What the other gateway says itself is to begin with it. Absent where an older one asks: then it says nothing. */
+  readonly secret?: string;
 }
 
 export type PlaceAnswer =
@@ -105,7 +108,7 @@ export class ServerPlaces {
     return partitions.onChange((changed) => told((server) => partitions.of(server) === changed));
   }
 
-  async #find(hello: PlaceHello, signal: AbortSignal): Promise<"here" | Duplex> {
+  async #find(hello: PlaceHello, signal: AbortSignal): Promise<"here" | PassedServer> {
     const { partitions, self } = this.#engine;
     const partition = partitions.of(hello.server);
     let why = "no gateway on the engine has it in hand";
@@ -127,13 +130,14 @@ export class ServerPlaces {
   }
 
   /** The stream; or why it cannot be had there, undefined where it is another's by now. Throws a Fault. */
-  async #ask(owner: string, hello: PlaceHello, signal: AbortSignal): Promise<Duplex | string | undefined> {
+  async #ask(owner: string, hello: PlaceHello, signal: AbortSignal): Promise<PassedServer | string | undefined> {
     let stream: Duplex | undefined;
     try {
       stream = await this.#engine.peers.connect(owner, SERVER);
-      stream.write(`${JSON.stringify(hello)}\n`);
+      const secret = newSecret();
+      stream.write(`${JSON.stringify({ ...hello, secret } satisfies PlaceHello)}\n`);
       const answer = await firstLine<PlaceAnswer>(stream, within(ANSWER_MS, signal));
-      if (answer.kind === "here" && !signal.aborted) return stream;
+      if (answer.kind === "here" && !signal.aborted) return { stream, secret };
       stream.on("error", () => {}).destroy();
       if (answer.kind === "down") return `at gateway ${owner}, ${answer.why}`;
       if (answer.kind !== "differs") return undefined;

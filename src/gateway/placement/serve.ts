@@ -2,12 +2,13 @@
 // first that comes.
 
 import type { Duplex } from "node:stream";
-import { createStdioEndpoint } from "../../endpoint/stdio/stdio.js";
+import { createStdioEndpoint, type OwnWords } from "../../endpoint/stdio/stdio.js";
 import { OPERATOR } from "../../pipeline/access.js";
 import type { Pipeline } from "../../pipeline/pipeline.js";
 import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import { MIB } from "../../runtime/sizes.js";
 import { resultWithin } from "../../runtime/wait.js";
+import { MOVED, wordLine } from "../../upstream/placed/words.js";
 import type { ServerPool } from "../../upstream/servers.js";
 import { serverIdentity } from "../state/server-identity.js";
 import { firstLine } from "./first-line.js";
@@ -36,10 +37,9 @@ interface ServeParts {
 
 /** Resolves when the stream is over. */
 export async function servePlaced(stream: Duplex, parts: ServeParts): Promise<void> {
-  let server: string;
+  let hello: PlaceHello;
   try {
-    const hello = await firstLine<PlaceHello>(stream, AbortSignal.timeout(HELLO_MS));
-    server = hello.server;
+    hello = await firstLine<PlaceHello>(stream, AbortSignal.timeout(HELLO_MS));
     const answer = await answerTo(hello, parts);
     stream.write(`${JSON.stringify(answer)}\n`);
     if (answer.kind !== "here") {
@@ -51,6 +51,7 @@ export async function servePlaced(stream: Duplex, parts: ServeParts): Promise<vo
     return;
   }
   const { places, servers, pipeline, held, failed } = parts;
+  const { server, secret } = hello;
   const endpoint = createStdioEndpoint({
     service: new OneServer({ server, servers, pipeline, mayRun: () => places.mayRun(server) }),
     input: stream,
@@ -60,6 +61,7 @@ export async function servePlaced(stream: Duplex, parts: ServeParts): Promise<vo
     scope: server,
     limits: OF_A_GATEWAY,
     held,
+    ...(secret === undefined ? {} : { ownWords: wordsUnder(secret) }),
     log: (event) => {
       if (event.kind === "failed") failed(event.error);
     },
@@ -76,6 +78,15 @@ export async function servePlaced(stream: Duplex, parts: ServeParts): Promise<vo
     unended();
     stream.destroy();
   }
+}
+
+/** What is ours to say, and not the server's: what was not begun here, and how far was read. */
+function wordsUnder(secret: string): OwnWords {
+  return {
+    instead: (reply, id) =>
+      reply.kind === "error" && reply.fault === MOVED ? wordLine(secret, { moved: Number(id) }) : undefined,
+    last: (taken) => wordLine(secret, { taken }),
+  };
 }
 
 async function answerTo({ v, server, identity }: PlaceHello, { places, servers }: ServeParts): Promise<PlaceAnswer> {

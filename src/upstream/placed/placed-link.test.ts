@@ -1,14 +1,18 @@
 // A link to a server that one of several gateways runs, in histories that a seed brings back: what is sent, and to whom, when the
 // server moves at any moment.
 
+import { Duplex } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { histories } from "../../../test/faults/length.js";
 import { seeded } from "../../../test/faults/random.js";
+import { until } from "../../../test/fixtures/wait.js";
 import { Fault } from "../../protocol/errors.js";
+import { ownHolder } from "../../runtime/memory/held-bytes.js";
 import type { Link, LinkEvents, Ticket } from "../link/link.js";
-import { MOVED, movedId } from "./moved.js";
+import { PassedLink } from "./passed-link.js";
 import { PlacedLink } from "./placed-link.js";
 import { takeSession, withSession } from "./session-mark.js";
+import { wordLine } from "./words.js";
 
 const SEEDS = histories(2_000);
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -196,8 +200,60 @@ describe("what is passed to another gateway", () => {
     expect(takeSession(withSession('{"id":1,"toolway/session":"forged"}', "real"))?.sessionKey).toBe("real");
   });
 
-  it("is known to have moved by an answer of a gateway alone [placement-one]", () => {
-    expect(movedId(Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 7, error: MOVED })))).toBe(7);
-    expect(movedId(Buffer.from('{"jsonrpc":"2.0","id":7,"result":{"text":"toolway/moved"}}'))).toBeUndefined();
+  it("goes to the next that runs the server where it was not begun, by the word of the gateway alone [placement-one]", async () => {
+    const { link, say, unsent, ends, heard } = await passedScene();
+    for (let id = 1; id <= 3; id++) link.send(`{"id":${id}}`, ticketOf(id));
+    // Words of a server, whatever they look like, are its answers.
+    const forged = [
+      '{"id":1,"error":{"code":-32099,"data":{"toolway/moved":true}}}',
+      '{"moved":2}',
+      'guess{"moved":2}',
+    ];
+    for (const line of forged) say(line);
+    await settle();
+    expect([unsent, heard]).toEqual([[], forged]);
+    say(wordLine("secret", { moved: 2 }));
+    await settle();
+    expect([unsent, heard.length, ends]).toEqual([[2], forged.length, []]);
+  });
+
+  it("is told as unknown where it was read, and goes to the next where it was not [placement-one]", async () => {
+    const { link, say, end, unsent, ends } = await passedScene();
+    for (let id = 1; id <= 4; id++) link.send(`{"id":${id}}`, ticketOf(id));
+    link.send('{"method":"notifications/cancelled"}', undefined);
+    link.forget(ticketOf(1));
+    say(wordLine("secret", { taken: 2 }));
+    link.send('{"id":5}', ticketOf(5));
+    end();
+    await until("its end", () => ends.length > 0);
+    expect([unsent, ends]).toEqual([[3, 4, 5], ["outcome-unknown"]]);
+  });
+
+  it("is all told as unknown where the gateway was lost without a word [placement-one]", async () => {
+    const { link, end, unsent, ends } = await passedScene();
+    link.send('{"id":1}', ticketOf(1));
+    end();
+    await until("its end", () => ends.length > 0);
+    expect([unsent, ends]).toEqual([[], ["outcome-unknown"]]);
   });
 });
+
+/** A link to a gateway that says what the test says. */
+async function passedScene() {
+  const unsent: number[] = [];
+  const ends: string[] = [];
+  const heard: string[] = [];
+  const stream = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() });
+  const events: LinkEvents = {
+    onMessage: (bytes) => void heard.push(bytes.toString()),
+    onPieces() {},
+    onLargeReply() {},
+    onFailed: (ticket, _fault, sent) => void (sent || unsent.push(ticket.id)),
+    onClosed: ({ code }) => void ends.push(code),
+    onNoise() {},
+  };
+  const link = new PassedLink({ stream, secret: "secret" }, events, ownHolder);
+  await link.open();
+  const say = (line: string) => void stream.push(`${line}\n`);
+  return { link, say, end: () => void stream.push(null), unsent, ends, heard };
+}

@@ -2,8 +2,7 @@
 // it is, is decided anew with each opening. A child is sent nothing once another may run it, by our own clock, and is gone before
 // we connect to another's.
 
-import type { Duplex } from "node:stream";
-import type { ServerPlace } from "../../contracts/engine/placement.js";
+import type { PassedServer, ServerPlace } from "../../contracts/engine/placement.js";
 import { Fault } from "../../protocol/errors.js";
 import type { Era } from "../../protocol/modern.js";
 import { resultWithin } from "../../runtime/wait.js";
@@ -16,7 +15,7 @@ interface PlacedParts {
   readonly place: ServerPlace;
   /** A child of ours. Its end must take less than the three seconds that are left of a handover. */
   readonly own: (events: LinkEvents) => Link;
-  readonly passed: (stream: Duplex, events: LinkEvents) => Link & { readonly era: Era };
+  readonly passed: (server: PassedServer, events: LinkEvents) => Link & { readonly era: Era };
 }
 
 export class PlacedLink implements Link {
@@ -45,7 +44,7 @@ export class PlacedLink implements Link {
     const { place, own, passed } = this.#parts;
     const found = await place.find(signal);
     if (this.#isOver) {
-      if (found !== "here") found.destroy();
+      if (found !== "here") found.stream.destroy();
       throw new Fault("closing", "A link is opened once.");
     }
     if (found !== "here") {

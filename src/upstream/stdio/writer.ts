@@ -65,11 +65,11 @@ export class LineWriter {
     stream.on("error", () => this.#break());
   }
 
-  /** `atOnce`: the server has nothing else to do. */
-  send(text: string, ticket: Ticket | undefined, atOnce: boolean): void {
+  /** `atOnce`: the server has nothing else to do. False where nothing of it will be written. */
+  send(text: string, ticket: Ticket | undefined, atOnce: boolean): boolean {
     if (this.#state !== "open") {
       if (this.#state === "broken") this.#fail(ticket, notTaken());
-      return;
+      return false;
     }
     // Those of a long line are looked for as its pieces are written.
     const hasBreaks = !isLong(text) && (text.includes("\n") || text.includes("\r"));
@@ -77,23 +77,22 @@ export class LineWriter {
     const bytes = Buffer.byteLength(line) + 1;
     if ((this.#writing?.bytes ?? 0) + this.#waitingBytes + bytes > this.#maxPendingBytes) {
       this.#fail(ticket, new Fault("limit", `The server does not read: ${this.#maxPendingBytes} bytes wait for it.`));
-      return;
+      return false;
     }
     const waiting = this.#waitingBytes + bytes;
     if (waiting >= SMALL_BYTES && !this.#holder.hold(waiting)) {
       this.#fail(ticket, new Fault("limit", `The message was not sent to the server: ${NO_ROOM}`));
-      return;
+      return false;
     }
     this.#waiting.push({ text: line, ticket, bytes });
     this.#waitingBytes += bytes;
-    if (this.#writing !== undefined) return;
-    if (atOnce) {
-      this.#flush();
-      return;
+    if (this.#writing !== undefined) return true;
+    if (atOnce) this.#flush();
+    else if (!this.#scheduled) {
+      this.#scheduled = true;
+      setImmediate(this.#onTurn);
     }
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    setImmediate(this.#onTurn);
+    return true;
   }
 
   readonly #onTurn = (): void => {
