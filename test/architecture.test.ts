@@ -59,7 +59,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/client": "executor/wire runtime sockets",
   credentials: "contracts protocol runtime runtime/network runtime/processes runtime/redact runtime/words",
   "executor/group": "contracts executor/wire runtime runtime/redact sockets",
-  "executor/passed": "contracts executor/group executor/wire",
+  "executor/passed": "contracts executor/group executor/wire sockets",
   "executor/http": "executor/allow executor/wire runtime runtime/redact",
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",

@@ -64,7 +64,7 @@ export async function openSharedMailboxes(parts: SharedMailboxesParts): Promise<
     pairings,
     openLocalLine,
     begin: (socket, { peer, identify, onEnd, onRefused }) =>
-      new Front(socket, { place: broker, peer, identify, held, onEnd, onRefused }),
+      new Front(socket, { broker, peer, identify, held, onEnd, onRefused }),
     async redeem(code, name) {
       if (pairings.isPaused || pairings.knows(code)) return pairings.redeem(code, name);
       const body = Buffer.from(JSON.stringify({ code, name }));

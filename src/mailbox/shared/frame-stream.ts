@@ -1,8 +1,8 @@
-// Frames on a stream of bytes between two brokers: one byte for what it is, four for its length, and its text. A stream that loses
-// something ends by itself, so that there is nothing to check here but lengths.
+// A stream of bytes between two brokers as a socket of a peer: its frames, and a goodbye as a WebSocket has it.
 
 import type { Duplex } from "node:stream";
 import { KIB } from "../../runtime/sizes.js";
+import { FrameBytes, frameHead } from "../../sockets/framing.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { NO_EVENTS, type SocketEvents } from "../../sockets/socket.js";
 import type { PeerSocket } from "../broker/peer-connection.js";
@@ -10,9 +10,11 @@ import { MAX_FRAME_BYTES } from "../wire/limits.js";
 
 /** A frame of a peer, with room for what a broker puts around its message. */
 const MAX_BYTES = MAX_FRAME_BYTES + 64 * KIB;
-const HEAD_BYTES = 5;
+/** Types of frames. */
 const TEXT = 0;
 const CLOSE = 1;
+/** Shorter ones leave in one piece with their head: a copy costs less than a second write. */
+const JOINED_BYTES = 16 * KIB;
 /** What was said last has so long to leave. */
 const GOODBYE_MS = 2_000;
 
@@ -30,8 +32,7 @@ export interface FrameStreamEvents extends SocketEvents {
 export class FrameStream implements PeerSocket {
   readonly #stream: Duplex;
   #events: FrameStreamEvents = NO_EVENTS;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
+  readonly #bytes = new FrameBytes();
   #isOver = false;
   #isPaused = false;
 
@@ -85,32 +86,28 @@ export class FrameStream implements PeerSocket {
     this.#end(why);
   }
 
-  #write(what: number, text: Buffer): void {
-    const head = Buffer.allocUnsafe(HEAD_BYTES);
-    head[0] = what;
-    head.writeUInt32BE(text.length, 1);
-    this.#stream.write(text.length < 16 * KIB ? Buffer.concat([head, text]) : head);
-    if (text.length >= 16 * KIB) this.#stream.write(text);
+  #write(type: number, text: Buffer): void {
+    const head = frameHead(type, text.length);
+    if (text.length < JOINED_BYTES) this.#stream.write(Buffer.concat([head, text]));
+    else {
+      this.#stream.write(head);
+      this.#stream.write(text);
+    }
     if (this.waiting > 2 * MAX_UNACKED_BYTES) this.destroy("the other broker does not read");
   }
 
   #take(chunk: Buffer): void {
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
-    for (;;) {
-      if (this.#isOver || this.#bytes < HEAD_BYTES) return;
-      const first = this.#first(HEAD_BYTES);
-      const length = first.readUInt32BE(1);
-      if (length > MAX_BYTES) {
+    this.#bytes.push(chunk);
+    while (!this.#isOver) {
+      const head = this.#bytes.head();
+      if (head === undefined) return;
+      if (head.length > MAX_BYTES) {
         this.destroy("a frame of another broker is too long");
         return;
       }
-      if (this.#bytes < HEAD_BYTES + length) return;
-      const all = this.#first(HEAD_BYTES + length);
-      const text = all.subarray(HEAD_BYTES, HEAD_BYTES + length);
-      this.#chunks[0] = all.subarray(HEAD_BYTES + length);
-      this.#bytes -= HEAD_BYTES + length;
-      if (all[0] === CLOSE) {
+      const text = this.#bytes.takeFrame(head.length);
+      if (text === undefined) return;
+      if (head.type === CLOSE) {
         const { code, reason } = JSON.parse(text.toString()) as Goodbye;
         this.#events.onGoodbye?.(code, reason);
         this.#stream.end();
@@ -121,21 +118,10 @@ export class FrameStream implements PeerSocket {
     }
   }
 
-  /** The first of what came, with at least so many bytes in one piece. */
-  #first(bytes: number): Buffer {
-    const [only = EMPTY] = this.#chunks;
-    if (only.length >= bytes) return only;
-    const joined = Buffer.concat(this.#chunks);
-    this.#chunks = [joined];
-    return joined;
-  }
-
   #end(why: string): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#chunks = [];
+    this.#bytes.clear();
     this.#events.onClose(why);
   }
 }
-
-const EMPTY = Buffer.alloc(0);

@@ -12,7 +12,8 @@ import { ownerOf } from "../wire/address.js";
 import { FrameError } from "../wire/frame-error.js";
 import { type ClientFrame, type Deliver, type Hello, type MessageName, readFrame } from "../wire/frames.js";
 import { BEAT_MS, HELLO_MS, MAX_FRAME_BYTES, MAX_UNDER_WAY } from "../wire/limits.js";
-import type { PartitionLine, PartitionLineEvents, PeerIntroduction } from "./partition-line.js";
+import type { PartitionLine, PeerIntroduction } from "./partition-line.js";
+import type { SharedBroker } from "./shared-broker.js";
 
 /** Messages that it was handed elsewhere than at its home, and those who wrote to it there: it may have that many in hand. */
 const MAX_KNOWN = 10_000;
@@ -21,17 +22,9 @@ const MAX_WAITING_BYTES = 2 * MAX_UNACKED_BYTES;
 /** How often it is looked again how much is held for a connection, while that is much. */
 const RECOUNT_MS = 250;
 
-export interface FrontPlace {
-  /** The partition of whoever has a token of that id. */
-  of(owner: string): number;
-  link(partition: number, intro: PeerIntroduction, events: PartitionLineEvents): PartitionLine;
-  /** It takes messages from now on, and does not say where else there may be some. */
-  subscribed(front: Front): void;
-  left(front: Front): void;
-}
-
 export interface FrontOptions {
-  readonly place: FrontPlace;
+  /** What a connection needs of the broker that took it in. */
+  readonly broker: Pick<SharedBroker, "partitionOf" | "line" | "subscribed" | "left">;
   readonly peer: Peer | undefined;
   identify(token: string | undefined, hello: Hello): Peer | undefined;
   /** Counts what is held for a principal; without it nothing is counted. */
@@ -42,7 +35,7 @@ export interface FrontOptions {
 
 /** What a delivery finishes in another partition, when that has taken it. */
 interface Finishing {
-  readonly place: number;
+  readonly partition: number;
   readonly name: MessageName;
 }
 
@@ -57,7 +50,7 @@ export class Front implements SocketEvents {
   readonly #socket: PeerSocket;
   readonly #options: FrontOptions;
   readonly #timer: NodeJS.Timeout;
-  readonly #links = new Map<number, PartitionLine>();
+  readonly #lines = new Map<number, PartitionLine>();
   /** Credit that each of them has left, of those that know of it. */
   readonly #given = new Map<number, number>();
   #intro: PeerIntroduction | undefined;
@@ -109,7 +102,7 @@ export class Front implements SocketEvents {
 
   /** Something is for it in that partition. */
   openAt(partition: number): void {
-    if (this.#subscribe !== undefined && !this.#isOver) this.#linkTo(partition);
+    if (this.#subscribe !== undefined && !this.#isOver) this.#lineTo(partition);
   }
 
   // ── What the peer says ───────────────────────────────────────────────────────────────────────────────────────────
@@ -128,7 +121,7 @@ export class Front implements SocketEvents {
       if (!(error instanceof FrameError)) throw error;
       // Its broker says what is wrong with it, as it does where it is alone.
       if (this.#intro === undefined) this.#refuse(error.message);
-      else this.#linkTo(this.#home).send(text);
+      else this.#lineTo(this.#home).send(text);
       return;
     }
     if (this.#intro === undefined) this.#greet(frame);
@@ -149,8 +142,8 @@ export class Front implements SocketEvents {
     this.#holder = this.#options.held?.holder(peer.id);
     this.#intro = { peer, hello: frame };
     this.#address = frame.address.startsWith("#") ? peer.id + frame.address : frame.address;
-    this.#home = this.#options.place.of(peer.id);
-    this.#linkTo(this.#home);
+    this.#home = this.#options.broker.partitionOf(peer.id);
+    this.#lineTo(this.#home);
   }
 
   #route(frame: ClientFrame, text: string): void {
@@ -163,18 +156,18 @@ export class Front implements SocketEvents {
         this.#onDeliver(frame, text);
         return;
       case "cancel":
-        this.#linkTo(this.#of(frame.to)).send(text, frame);
+        this.#lineTo(this.#of(frame.to)).send(text, frame);
         return;
       case "presence":
-        this.#linkTo(this.#of(frame.mailbox)).send(text, frame);
+        this.#lineTo(this.#of(frame.mailbox)).send(text, frame);
         return;
       case "live":
-        this.#linkTo(this.#callers.has(frame.to) ? home : this.#of(frame.to)).send(text, frame);
+        this.#lineTo(this.#callers.has(frame.to) ? home : this.#of(frame.to)).send(text, frame);
         return;
       case "ack":
-        this.#eachPlace(frame.messages, (place, names, isAll) => {
+        this.#eachPartition(frame.messages, (partition, names, isAll) => {
           for (const name of names) this.#held.delete(this.#keyOf(name));
-          this.#linkTo(place).send(isAll ? text : JSON.stringify({ kind: "ack", ids: names }));
+          this.#lineTo(partition).send(isAll ? text : JSON.stringify({ kind: "ack", ids: names }));
         });
         return;
       case "extend":
@@ -182,17 +175,17 @@ export class Front implements SocketEvents {
         return;
       case "release": {
         const key = this.#keyOf(frame);
-        const place = this.#held.get(key) ?? home;
+        const partition = this.#held.get(key) ?? home;
         this.#held.delete(key);
-        this.#linkTo(place).send(text, frame);
+        this.#lineTo(partition).send(text, frame);
         return;
       }
       case "credit":
         this.#credit += frame.messages;
-        for (const place of this.#links.keys()) this.#grant(place);
+        for (const partition of this.#lines.keys()) this.#grant(partition);
         return;
       default:
-        this.#linkTo(home).send(text, frame);
+        this.#lineTo(home).send(text, frame);
     }
   }
 
@@ -201,18 +194,18 @@ export class Front implements SocketEvents {
    * delivery was taken; where that is not told any more, the message comes again, and its repeated answer is recognised.
    */
   #onDeliver(frame: Deliver, text: string): void {
-    const place = this.#placeOf(frame);
+    const partition = this.#partitionOf(frame);
     const name = frame.acknowledges;
-    const finishes = name === undefined ? place : (this.#held.get(this.#keyOf(name)) ?? this.#home);
-    if (name !== undefined && finishes !== place) {
+    const finishes = name === undefined ? partition : (this.#held.get(this.#keyOf(name)) ?? this.#home);
+    if (name !== undefined && finishes !== partition) {
       if (this.#finishing.size >= MAX_UNDER_WAY) {
         const reason = `${MAX_UNDER_WAY} deliveries of this connection are under way: wait for one of them`;
         this.#tell({ kind: "error", reason, id: frame.message.id, of: this.isBare ? undefined : "deliver" });
         return;
       }
-      this.#finishing.set(`${place} ${frame.message.id}`, { place: finishes, name });
+      this.#finishing.set(`${partition} ${frame.message.id}`, { partition: finishes, name });
     }
-    this.#linkTo(place).send(text, frame);
+    this.#lineTo(partition).send(text, frame);
   }
 
   /** What became of deliveries that finish something elsewhere. */
@@ -224,25 +217,25 @@ export class Front implements SocketEvents {
       if (finishing === undefined) continue;
       this.#finishing.delete(key);
       if (kind !== "delivered") continue;
-      const { place, name } = finishing;
+      const { name } = finishing;
       this.#held.delete(this.#keyOf(name));
-      this.#linkTo(place).send(JSON.stringify({ kind: "ack", ids: [name] }));
+      this.#lineTo(finishing.partition).send(JSON.stringify({ kind: "ack", ids: [name] }));
     }
   }
 
   #onSubscribe(frame: ClientFrame, text: string): void {
     if (this.#subscribe !== undefined) {
       // It is told that it has done so already.
-      this.#linkTo(this.#home).send(text, frame);
+      this.#lineTo(this.#home).send(text, frame);
       return;
     }
     this.#subscribe = text;
-    for (const link of this.#links.values()) link.send(text, frame);
-    this.#options.place.subscribed(this);
+    for (const line of this.#lines.values()) line.send(text, frame);
+    this.#options.broker.subscribed(this);
   }
 
   /** Answers are said where they were asked for, which is at home; all else where it goes to. */
-  #placeOf({ to, message }: Deliver): number {
+  #partitionOf({ to, message }: Deliver): number {
     const isAnswer =
       message.kind.endsWith(REPLY) ||
       (message.correlationId !== undefined &&
@@ -254,22 +247,22 @@ export class Front implements SocketEvents {
   /** Whom it may not send to, its own broker tells it: no line to another is opened for that. */
   #of(address: string): number {
     if (this.#intro?.peer.maySendTo?.has(address) === false) return this.#home;
-    return this.#options.place.of(ownerOf(address));
+    return this.#options.broker.partitionOf(ownerOf(address));
   }
 
-  #eachPlace(
+  #eachPartition(
     messages: readonly MessageName[],
-    act: (place: number, names: readonly MessageName[], isAll: boolean) => void,
+    act: (partition: number, names: readonly MessageName[], isAll: boolean) => void,
   ): void {
-    const places = new Map<number, MessageName[]>();
+    const partitions = new Map<number, MessageName[]>();
     for (const name of messages) {
-      const place = this.#held.get(this.#keyOf(name)) ?? this.#home;
-      const names = places.get(place);
-      if (names === undefined) places.set(place, [name]);
+      const partition = this.#held.get(this.#keyOf(name)) ?? this.#home;
+      const names = partitions.get(partition);
+      if (names === undefined) partitions.set(partition, [name]);
       else names.push(name);
     }
-    if (places.size === 0) act(this.#home, messages, true);
-    for (const [place, names] of places) act(place, names, places.size === 1);
+    if (partitions.size === 0) act(this.#home, messages, true);
+    for (const [partition, names] of partitions) act(partition, names, partitions.size === 1);
   }
 
   #onExtend(messages: readonly MessageName[], text: string): void {
@@ -285,12 +278,12 @@ export class Front implements SocketEvents {
     }
     // One part more until all are asked: a broker in this process may answer at once.
     one.parts = 1;
-    this.#eachPlace(messages, (place, names, isAll) => {
+    this.#eachPartition(messages, (partition, names, isAll) => {
       one.parts++;
-      const waiting = this.#extendingAt.get(place);
-      if (waiting === undefined) this.#extendingAt.set(place, [one]);
+      const waiting = this.#extendingAt.get(partition);
+      if (waiting === undefined) this.#extendingAt.set(partition, [one]);
       else waiting.push(one);
-      this.#linkTo(place).send(isAll ? text : JSON.stringify({ kind: "extend", ids: names }));
+      this.#lineTo(partition).send(isAll ? text : JSON.stringify({ kind: "extend", ids: names }));
     });
     one.parts--;
     this.#tellExtended();
@@ -308,12 +301,12 @@ export class Front implements SocketEvents {
     return JSON.stringify({ kind: "error", reason, id: nameless.id, of });
   }
 
-  #grant(place: number): void {
-    const given = this.#given.get(place) ?? 0;
+  #grant(partition: number): void {
+    const given = this.#given.get(partition) ?? 0;
     const messages = this.#credit - given;
     if (messages <= 0) return;
-    this.#given.set(place, this.#credit);
-    this.#links.get(place)?.send(JSON.stringify({ kind: "credit", messages }));
+    this.#given.set(partition, this.#credit);
+    this.#lines.get(partition)?.send(JSON.stringify({ kind: "credit", messages }));
   }
 
   /** Peers that know more than the bare frames say whose message they mean. */
@@ -323,13 +316,13 @@ export class Front implements SocketEvents {
 
   // ── What the brokers say ─────────────────────────────────────────────────────────────────────────────────────────
 
-  #linkTo(partition: number): PartitionLine {
-    const known = this.#links.get(partition);
+  #lineTo(partition: number): PartitionLine {
+    const known = this.#lines.get(partition);
     if (known !== undefined) return known;
     const front = this;
-    const link = this.#options.place.link(partition, this.#intro as PeerIntroduction, {
+    const line = this.#options.broker.line(partition, this.#intro as PeerIntroduction, {
       onFrame: (text) => this.#onFrame(partition, text),
-      onClose: (code, reason) => this.#onLinkClosed(code, reason),
+      onClose: (code, reason) => this.#onLineClosed(code, reason),
       get waiting() {
         return front.#socket.waiting;
       },
@@ -339,12 +332,12 @@ export class Front implements SocketEvents {
       },
       hasRoom: () => this.#count(),
     });
-    this.#links.set(partition, link);
+    this.#lines.set(partition, line);
     if (this.#subscribe !== undefined) {
-      link.send(this.#subscribe);
+      line.send(this.#subscribe);
       this.#grant(partition);
     }
-    return link;
+    return line;
   }
 
   #onFrame(partition: number, text: string): void {
@@ -433,7 +426,7 @@ export class Front implements SocketEvents {
 
   onDrain(): void {
     this.#count();
-    for (const link of this.#links.values()) link.drained();
+    for (const line of this.#lines.values()) line.drained();
   }
 
   onClose(): void {
@@ -443,14 +436,14 @@ export class Front implements SocketEvents {
     clearTimeout(this.#recount);
     this.#holder?.release();
     this.#holder = undefined;
-    for (const link of this.#links.values()) link.close();
-    this.#links.clear();
-    this.#options.place.left(this);
+    for (const line of this.#lines.values()) line.close();
+    this.#lines.clear();
+    this.#options.broker.left(this);
     this.#options.onEnd();
   }
 
   /** One of them is lost: the peer comes back, as to a broker that was started anew, and finds them all again. */
-  #onLinkClosed(code: number, reason: string): void {
+  #onLineClosed(code: number, reason: string): void {
     if (code === Close.policy) this.#options.onRefused(reason);
     this.#socket.close(code === Close.policy ? code : Close.goingAway, reason);
   }

@@ -9,6 +9,7 @@ import { Close, NO_EVENTS, type SocketEvents } from "../../sockets/socket.js";
 import type { Peer, PeerConnection, PeerSocket } from "../broker/peer-connection.js";
 import type { ClientFrame, Hello } from "../wire/frames.js";
 import type { FrameStream } from "./frame-stream.js";
+import type { SharedBroker } from "./shared-broker.js";
 
 /** Longer than a takeover lasts where nothing else fails, and shorter than peers wait for their welcome. */
 const OPEN_MS = 9_500;
@@ -25,18 +26,8 @@ export interface PeerIntroduction {
   readonly hello: Hello;
 }
 
-/** What a line needs of the partitions. */
-export interface PartitionLinePlace {
-  /** Undefined where another has it in hand, or nobody. */
-  serve(partition: number, socket: PeerSocket, peer: Peer): PeerConnection | undefined;
-  /** Another that has it in hand; undefined where nobody has, or we do. */
-  ownerOf(partition: number): string | undefined;
-  /** Rejects with a PeerError. */
-  connect(owner: string, partition: number, peer: Peer): Promise<FrameStream>;
-  /** Resolves when another may have it, or after so long. */
-  moved(partition: number, ms: number): Promise<void>;
-  readonly now: () => number;
-}
+/** What a line needs of the broker that it begins at. */
+type LineBroker = Pick<SharedBroker, "serve" | "ownerOf" | "connect" | "moved" | "now">;
 
 export interface PartitionLineEvents {
   onFrame(text: string): void;
@@ -57,7 +48,7 @@ interface Early {
 
 export class PartitionLine {
   readonly partition: number;
-  readonly #place: PartitionLinePlace;
+  readonly #broker: LineBroker;
   readonly #events: PartitionLineEvents;
   readonly #intro: PeerIntroduction;
   readonly #onOver: () => void;
@@ -73,14 +64,14 @@ export class PartitionLine {
   #isOver = false;
 
   constructor(
-    place: PartitionLinePlace,
+    broker: LineBroker,
     partition: number,
     intro: PeerIntroduction,
     events: PartitionLineEvents,
     /** It is over, whoever ended it. */
     onOver: () => void,
   ) {
-    this.#place = place;
+    this.#broker = broker;
     this.#onOver = onOver;
     this.partition = partition;
     this.#intro = intro;
@@ -122,7 +113,7 @@ export class PartitionLine {
 
   /** Another has it by now. */
   checkOwner(): void {
-    if (this.#owner === undefined || !this.#isWelcome || this.#place.ownerOf(this.partition) === this.#owner) return;
+    if (this.#owner === undefined || !this.#isWelcome || this.#broker.ownerOf(this.partition) === this.#owner) return;
     this.#there?.destroy("another broker has it in hand");
     this.#end(Close.goingAway, "another broker has the mailbox in hand now: come back");
   }
@@ -138,25 +129,25 @@ export class PartitionLine {
   }
 
   async #open(): Promise<void> {
-    const untilMs = this.#place.now() + OPEN_MS;
+    const untilMs = this.#broker.now() + OPEN_MS;
     while (!this.#isOver) {
-      const leftMs = untilMs - this.#place.now();
+      const leftMs = untilMs - this.#broker.now();
       if (leftMs <= 0) {
         this.#end(Close.goingAway, "no broker has the mailbox in hand: come back");
         return;
       }
       if (this.#openHere()) return;
-      const owner = this.#place.ownerOf(this.partition);
+      const owner = this.#broker.ownerOf(this.partition);
       if (owner !== undefined && (await this.#openThere(owner))) return;
-      await this.#place.moved(this.partition, Math.min(leftMs, LOOK_MS));
+      await this.#broker.moved(this.partition, Math.min(leftMs, LOOK_MS));
     }
   }
 
   #openHere(): boolean {
-    const link = this;
+    const line = this;
     const socket: PeerSocket = {
       get waiting() {
-        return link.#events.waiting;
+        return line.#events.waiting;
       },
       hasRoom: () => this.#events.hasRoom(),
       attach() {},
@@ -166,7 +157,7 @@ export class PartitionLine {
       close: (code, reason) => this.#end(code, reason),
       destroy: (why) => this.#end(Close.goingAway, why),
     };
-    const here = this.#place.serve(this.partition, socket, this.#intro.peer);
+    const here = this.#broker.serve(this.partition, socket, this.#intro.peer);
     if (here === undefined) return false;
     this.#here = here;
     here.onMessage(Buffer.from(helloText(this.#intro.hello)));
@@ -177,7 +168,7 @@ export class PartitionLine {
   async #openThere(owner: string): Promise<boolean> {
     let stream: FrameStream;
     try {
-      stream = await this.#place.connect(owner, this.partition, this.#intro.peer);
+      stream = await this.#broker.connect(owner, this.partition, this.#intro.peer);
     } catch (error) {
       if (error instanceof PeerError && error.code !== "busy") return this.#isOver;
       throw error;

@@ -56,7 +56,7 @@ class FakeSocket implements PeerSocket {
 }
 
 function frontOn(socket: FakeSocket, held: HeldBytes, serve: (peer: PeerSocket) => PeerConnection | undefined): Front {
-  const place = {
+  const broker = {
     serve: (_: number, peer: PeerSocket) => serve(peer),
     ownerOf: () => undefined,
     connect: () => Promise.reject(new PeerError("away", "nobody")),
@@ -64,10 +64,10 @@ function frontOn(socket: FakeSocket, held: HeldBytes, serve: (peer: PeerSocket) 
     now: () => 0,
   };
   return new Front(socket, {
-    place: {
-      of: partitions.of,
-      link: (partition: number, intro: PeerIntroduction, events: PartitionLineEvents) =>
-        new PartitionLine(place, partition, intro, events, () => {}),
+    broker: {
+      partitionOf: partitions.of,
+      line: (partition: number, intro: PeerIntroduction, events: PartitionLineEvents) =>
+        new PartitionLine(broker, partition, intro, events, () => {}),
       subscribed() {},
       left() {},
     },

@@ -11,14 +11,8 @@ import type { Broker } from "../broker/broker.js";
 import { MailboxOperator } from "../broker/operator.js";
 import type { Peer, PeerConnection, PeerSocket } from "../broker/peer-connection.js";
 import { FrameStream } from "./frame-stream.js";
-import type { Front, FrontPlace } from "./front.js";
-import {
-  MOVED,
-  PartitionLine,
-  type PartitionLineEvents,
-  type PartitionLinePlace,
-  type PeerIntroduction,
-} from "./partition-line.js";
+import type { Front } from "./front.js";
+import { MOVED, PartitionLine, type PartitionLineEvents, type PeerIntroduction } from "./partition-line.js";
 
 /** Streams of this kind carry frames of a peer to the owner of a partition. */
 const LINES = "mail.lines";
@@ -61,11 +55,11 @@ export interface SharedBrokerOptions {
   readonly serve: (broker: Broker, socket: PeerSocket, peer: Peer, onEnd: () => void) => PeerConnection;
 }
 
-export class SharedBroker implements PartitionKeeper, FrontPlace, PartitionLinePlace {
+export class SharedBroker implements PartitionKeeper {
   readonly now: () => number;
   readonly #options: SharedBrokerOptions;
   readonly #open = new Map<number, OpenPartition>();
-  readonly #links = new Map<number, Set<PartitionLine>>();
+  readonly #lines = new Map<number, Set<PartitionLine>>();
   /** Those that know the bare frames alone. */
   readonly #bare = new Set<Front>();
   /** Lines to other brokers, by the id of the token. No more than there are lines. */
@@ -84,7 +78,7 @@ export class SharedBroker implements PartitionKeeper, FrontPlace, PartitionLineP
         return Buffer.from(JSON.stringify(addresses.map((address) => this.#placesOf(address))));
       }),
       partitions.onChange((partition) => {
-        for (const link of [...(this.#links.get(partition) ?? [])]) link.checkOwner();
+        for (const line of [...(this.#lines.get(partition) ?? [])]) line.checkOwner();
       }),
     ];
     this.#sweep = setInterval(() => this.#lookForAll(), SWEEP_MS).unref();
@@ -134,18 +128,20 @@ export class SharedBroker implements PartitionKeeper, FrontPlace, PartitionLineP
 
   // ── Lines ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  of(owner: string): number {
+  /** The partition of whoever has a token of that id. */
+  partitionOf(owner: string): number {
     return this.#options.partitions.of(owner);
   }
 
-  link(partition: number, intro: PeerIntroduction, events: PartitionLineEvents): PartitionLine {
-    const links = this.#links.get(partition) ?? new Set();
-    this.#links.set(partition, links);
-    const link: PartitionLine = new PartitionLine(this, partition, intro, events, () => links.delete(link));
-    links.add(link);
-    return link;
+  line(partition: number, intro: PeerIntroduction, events: PartitionLineEvents): PartitionLine {
+    const lines = this.#lines.get(partition) ?? new Set();
+    this.#lines.set(partition, lines);
+    const line: PartitionLine = new PartitionLine(this, partition, intro, events, () => lines.delete(line));
+    lines.add(line);
+    return line;
   }
 
+  /** Undefined where another has it in hand, or nobody. */
   serve(partition: number, socket: PeerSocket, peer: Peer): PeerConnection | undefined {
     const one = this.#options.partitions.mayAct(partition) ? this.#open.get(partition) : undefined;
     if (one === undefined) return undefined;
@@ -154,12 +150,14 @@ export class SharedBroker implements PartitionKeeper, FrontPlace, PartitionLineP
     return connection;
   }
 
+  /** Another that has it in hand; undefined where nobody has, or we do. */
   ownerOf(partition: number): string | undefined {
     const { self, partitions } = this.#options;
     const owner = partitions.ownerOf(partition);
     return owner === self ? undefined : owner;
   }
 
+  /** Rejects with a PeerError. */
   async connect(owner: string, partition: number, { id, role, maySendTo }: Peer): Promise<FrameStream> {
     const stream = new FrameStream(await this.#connect(owner, id));
     const head: LineHead = { partition, id, role, maySendTo: maySendTo === undefined ? null : [...maySendTo] };
@@ -189,6 +187,7 @@ export class SharedBroker implements PartitionKeeper, FrontPlace, PartitionLineP
     else this.#linesOf.set(id, count);
   }
 
+  /** Resolves when another may have it, or after so long. */
   async moved(partition: number, ms: number): Promise<void> {
     let end = () => {};
     const changed = new Promise<void>((resolve) => {
@@ -215,6 +214,7 @@ export class SharedBroker implements PartitionKeeper, FrontPlace, PartitionLineP
 
   // ── Bare peers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
+  /** It takes messages from now on, and may not say where else there are some. */
   subscribed(front: Front): void {
     // All others name the mailboxes that they wait for, at each connection anew.
     if (!front.isBare) return;
