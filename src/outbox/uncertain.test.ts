@@ -1,0 +1,124 @@
+// A write that may have happened: what goes again under its key, what is asked for, what a person has to say.
+
+import { describe, expect, it } from "vitest";
+import { DONE, eachWorld, httpFault, KEYLESS, LOST, receiptOf, type World } from "../../test/fixtures/outbox/world.js";
+import { ownToolName } from "../contracts/names.js";
+import { Fault } from "../protocol/errors.js";
+import { faultReply, type Reply } from "../protocol/reply.js";
+import type { DeliveryVerdict } from "./parts.js";
+
+let world: World;
+
+eachWorld((one) => {
+  world = one;
+});
+
+describe("a write that may have happened", () => {
+  const lost: [string, Reply][] = [
+    ["lost", LOST],
+    ["timed out", faultReply(new Fault("timeout", "Too late."))],
+    ...[408, 500, 502, 503, 504, 200].map((status): [string, Reply] => [
+      `answered ${status}`,
+      httpFault(status === 200 || status === 408 ? "protocol" : "outcome-unknown", status),
+    ]),
+  ];
+  it.each(lost)("(%s) goes again under its key, and is unknown without one [unknown-is-said]", async (_what, reply) => {
+    const keyed = world.call({ n: 1 });
+    await world.rest();
+    await world.answer(reply);
+    expect(receiptOf(keyed).state).toBe("queued");
+    await world.pass(1_000);
+    expect(world.args(1)).toEqual(world.args(0));
+    await world.answer(DONE);
+    world.terms = KEYLESS;
+    const keyless = world.call({ n: 2 }, { principal: "bert" });
+    await world.rest();
+    await world.answer(reply);
+    expect(keyless.replies).toEqual([reply]);
+    expect(world.desk.of("bert", 1)[0]?.state).toBe("unknown");
+    await world.pass(3_600_000);
+    expect(world.sent).toHaveLength(3);
+  });
+
+  it("is asked for again where the server says that the first still runs, five times", async () => {
+    const made = world.call({});
+    await world.rest();
+    await world.answer(LOST);
+    for (let i = 0; i < 6; i++) {
+      await world.pass(60_000);
+      expect(world.sent).toHaveLength(i + 2);
+      await world.answer(httpFault("protocol", 409));
+    }
+    expect(world.desk.get("anna", receiptOf(made).id)?.state).toBe("unknown");
+  });
+
+  it("is settled by the tool that the config names for it [unknown-is-said]", async () => {
+    const find = ownToolName("find_issues");
+    world.terms = { ...KEYLESS, confirm: { tool: find, arguments: '{"query":"{key}"}', found: "/issues/0" } };
+    const made = world.call({}, { meta: { "toolway/idempotencyKey": "mine" } });
+    await world.rest();
+    await world.answer(LOST);
+    await world.pass(1_000);
+    expect(world.sent.at(-1)?.message.params).toEqual({ name: find, arguments: { query: "mine" } });
+    await world.answer({ kind: "result", result: { structuredContent: { issues: [] } } });
+    expect(world.args(-1)).toEqual({});
+    await world.answer(LOST);
+    await world.pass(2_000);
+    await world.answer({ kind: "result", result: { structuredContent: { issues: [{}] } } });
+    expect(world.desk.get("anna", receiptOf(made).id)?.state).toBe("done");
+    expect(world.sent).toHaveLength(4);
+  });
+
+  it.each<[string, DeliveryVerdict]>([
+    ["the server refuses the repeat", undefined],
+    ["the server is gone from the config", { kind: "denied", why: "It is no longer in the config." }],
+  ])("is not called failed where %s [unknown-is-said]", async (_what, verdict) => {
+    const made = world.call({});
+    await world.rest();
+    await world.answer(LOST);
+    world.verdict = verdict;
+    await world.pass(60_000);
+    if (verdict === undefined) await world.answer(httpFault("protocol", 422));
+    expect(world.desk.get("anna", receiptOf(made).id)?.state).toBe("unknown");
+  });
+
+  it("is not asked for by a key that never left: not to find it would say nothing, and the write would be made twice [unknown-is-said]", async () => {
+    const find = ownToolName("find_issues");
+    world.terms = { ...KEYLESS, confirm: { tool: find, arguments: '{"query":"{key}"}', found: "/issues/0" } };
+    const made = world.call({});
+    await world.rest();
+    await world.answer(LOST);
+    await world.pass(60_000);
+    expect(world.sent).toHaveLength(1);
+    expect(made.replies).toEqual([LOST]);
+    expect(world.records[0]?.state).toBe("unknown");
+  });
+
+  it("is asked for by its key as it is, whatever signs are in it [no-double-effect]", async () => {
+    const key = "a$&b$$c$'d";
+    world.terms = {
+      ...KEYLESS,
+      confirm: { tool: ownToolName("find_issues"), arguments: '{"query":"<{key}>"}', found: "/issues/0" },
+    };
+    world.call({}, { meta: { "toolway/idempotencyKey": key } });
+    await world.rest();
+    await world.answer(LOST);
+    await world.pass(1_000);
+    expect(world.args(-1)).toEqual({ query: `<${key}>` });
+  });
+
+  it("stops its lane where the config wants that, until a person says what became of it", async () => {
+    world.terms = { ...KEYLESS, onUnknown: "hold" };
+    world.call({ n: 1 });
+    const second = world.call({ n: 2 });
+    await world.rest();
+    await world.answer(LOST);
+    await world.pass(60_000);
+    expect(world.sent).toHaveLength(1);
+    expect(receiptOf(second).state).toBe("queued");
+    const [, first] = world.desk.of("anna", 2);
+    await world.desk.resolve(first?.id ?? "", "done");
+    await world.rest();
+    expect(world.sent).toHaveLength(2);
+  });
+});
