@@ -17,6 +17,7 @@ import { sleep } from "../fixtures/wait.js";
 import { figure, full } from "./length.js";
 import {
   type Broker,
+  compare,
   cut,
   effectsOf,
   endParts,
@@ -130,18 +131,7 @@ describe.skipIf(natsPrograms.length === 0 || !linux)(title, () => {
     isOver = true;
     await Promise.all(callers);
 
-    const effects = await effectsOf(machines);
-    const wrong: string[] = [];
-    const sums = { result: 0, unknown: 0, "not run": 0, cut: 0 };
-    let lost = 0;
-    for (const [text, outcome] of told) {
-      sums[outcome.kind]++;
-      const count = effects.get(text) ?? 0;
-      if (outcome.kind === "result" && count === 0) lost++;
-      const isRight = outcome.kind === "result" ? count === 1 : outcome.kind === "not run" ? count === 0 : count <= 1;
-      if (!isRight) wrong.push(`${text}: ${count} effects, and its caller was told ${JSON.stringify(outcome)}`);
-    }
-    const doubled = [...effects.values()].filter((count) => count > 1).length;
+    const { sums, wrong, lost, doubled } = compare(told, await effectsOf(machines));
     report(
       "engine",
       `${told.size} calls over ${BOXES} mailboxes at two brokers, takeovers: ${takeovers.join(", ")}; ${sums.result} answered, ` +

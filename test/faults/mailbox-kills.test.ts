@@ -8,7 +8,18 @@ import { freePort, temporaryDirectory, until } from "../e2e/harness.js";
 import { callTool, hasTool } from "../e2e/operator.js";
 import { sleep } from "../fixtures/wait.js";
 import { figure, full } from "./length.js";
-import { cut, effectsOf, endParts, Machine, Part, Sender, startBroker, type Told, tellingOf } from "./mailbox-parts.js";
+import {
+  compare,
+  cut,
+  effectsOf,
+  endParts,
+  Machine,
+  Part,
+  Sender,
+  startBroker,
+  type Told,
+  tellingOf,
+} from "./mailbox-parts.js";
 import { linux, report } from "./measure.js";
 
 afterEach(({ task }) => endParts(task.result?.state === "fail"));
@@ -97,22 +108,7 @@ describe.skipIf(!linux)("kills during calls over mailboxes", () => {
     isOver = true;
     await Promise.all(callers);
 
-    const effects = await effectsOf(machines);
-    const wrong: string[] = [];
-    const sums = { result: 0, unknown: 0, "not run": 0, cut: 0 };
-    let lost = 0;
-    let doubled = 0;
-    for (const [text, outcome] of told) {
-      sums[outcome.kind]++;
-      const count = effects.get(text) ?? 0;
-      if (outcome.kind === "result" && count === 0) lost++;
-      const isRight = outcome.kind === "result" ? count === 1 : outcome.kind === "not run" ? count === 0 : count <= 1;
-      if (!isRight) wrong.push(`${text}: ${count} effects, and its caller was told ${JSON.stringify(outcome)}`);
-    }
-    for (const [text, count] of effects) {
-      if (count > 1) doubled++;
-      if (count > 1 || !told.has(text)) wrong.push(`${text}: ${count} effects`);
-    }
+    const { sums, wrong, lost, doubled } = compare(told, await effectsOf(machines));
     const seconds = (ms = 0) => `${(ms / 1000).toFixed(2)} s`;
     again.sort((a, b) => a.againMs - b.againMs);
     const median = again[again.length >> 1];

@@ -142,6 +142,23 @@ export function cut(): Told {
   return { kind: "cut" };
 }
 
+/** What callers were told, beside what ran: how often each, and each that does not fit. */
+export function compare(told: ReadonlyMap<string, Told>, effects: ReadonlyMap<string, number>) {
+  const sums = { result: 0, unknown: 0, "not run": 0, cut: 0 };
+  const wrong: string[] = [];
+  let lost = 0;
+  for (const [text, outcome] of told) {
+    sums[outcome.kind]++;
+    const count = effects.get(text) ?? 0;
+    if (outcome.kind === "result" && count === 0) lost++;
+    const isRight = outcome.kind === "result" ? count === 1 : outcome.kind === "not run" ? count === 0 : count <= 1;
+    if (!isRight) wrong.push(`${text}: ${count} effects, and its caller was told ${JSON.stringify(outcome)}`);
+  }
+  for (const [text, count] of effects)
+    if (!told.has(text)) wrong.push(`${text}: ${count} effects, and nobody called it`);
+  return { sums, wrong, lost, doubled: [...effects.values()].filter((count) => count > 1).length };
+}
+
 // ── A client that knows the frames alone ───────────────────────────────────────────────────────────────────────────
 
 export interface Reply {
