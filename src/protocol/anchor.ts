@@ -3,6 +3,7 @@
 // JSON.parse.
 
 import { pipeline, type Readable, Transform, type TransformCallback } from "node:stream";
+import { NINE, ZERO } from "./bytes/codes.js";
 import { Fault } from "./errors.js";
 import type { StreamReply } from "./reply.js";
 
@@ -31,8 +32,6 @@ const PLAIN_RESULT = Buffer.from(',"result":');
 const PLAIN_ERROR = Buffer.from(',"error":');
 const PLAIN_RESULT_FIRST = Buffer.from('{"result":');
 const ID_DIGITS = 15;
-const ZERO = 0x30;
-const NINE = 0x39;
 
 function plainAnchor(bytes: Buffer): Anchor | undefined {
   if (!startsAt(bytes, 0, PLAIN_HEAD)) return undefined;

@@ -4,6 +4,7 @@
 
 import { isUtf8 } from "node:buffer";
 import type { Anchor } from "./anchor.js";
+import { CLOSE_BRACE, QUOTE } from "./bytes/codes.js";
 import { plainAnswer } from "./bytes/plain-answer.js";
 import { MemberWalk, mayNameIdOrMethod } from "./bytes/scan-bytes.js";
 import { isObject } from "./jsonrpc.js";
@@ -137,8 +138,6 @@ export function isAmbiguous(members: readonly { readonly key: string }[]): boole
   return names.some((name, i) => name === "RESULT" || name === "ERROR" || names.indexOf(name) !== i);
 }
 
-const CLOSE_BRACE = 0x7d;
-
 /** The last byte that is no white space. */
 export function lastByteOf(pieces: readonly Buffer[]): number | undefined {
   for (let i = pieces.length - 1; i >= 0; i--) {
@@ -198,8 +197,6 @@ function endOfWhole(piece: Buffer, start: number): number {
   }
   return piece.length;
 }
-
-const QUOTE = 0x22;
 
 /** All that stands before the name of the id and behind its value. */
 function withoutId(pieces: readonly Buffer[], idStart: number, idEnd: number): Buffer[] {

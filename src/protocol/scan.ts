@@ -1,6 +1,8 @@
 // Finds where the values of a JSON text stand, without building them: the spans that splicing replaces.
 // Works on text that JSON.parse has accepted; it does not validate.
 
+import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "./bytes/codes.js";
+
 /** Where a value stands: [start, end). */
 interface Span {
   readonly start: number;
@@ -11,14 +13,6 @@ interface Span {
 export interface Member extends Span {
   readonly key: string;
 }
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const COMMA = 0x2c;
 
 /**
  * So many characters in which nothing is found are looked at one by one; then the rest is searched, which takes a third of the time

@@ -2,19 +2,22 @@
 // version, an id, a result that is an object, and nothing else beside them. What it does not know is not wrong, but for
 // JSON.parse and a closer look.
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const COMMA = 0x2c;
-const COLON = 0x3a;
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  NINE,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  ZERO,
+} from "./codes.js";
+
 const MINUS = 0x2d;
 const PLUS = 0x2b;
 const DOT = 0x2e;
-const ZERO = 0x30;
-const NINE = 0x39;
 const LETTER_E = 0x65;
 const LETTER_I = 0x69;
 const LETTER_J = 0x6a;
