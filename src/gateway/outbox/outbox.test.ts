@@ -1,7 +1,7 @@
 // A gateway whose server goes away and comes back, over real sockets: what a client of the SDK is given, what reaches the
 // server, and in which order.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -73,11 +73,15 @@ async function begin(stateDir: string, port: number, rules = {}): Promise<{ gate
   const tracker = { type: "http", url: `http://127.0.0.1:${port}/mcp`, tools: { create_issue: { outbox } }, ...rules };
   const gateway = await createGateway({ mcpServers: { tracker } } as never, { stateDir, noAuth: true });
   cleanUp.push(() => gateway.close({ drainMs: 0 }));
+  return { gateway, client: await connect(gateway) };
+}
+
+async function connect(gateway: Gateway): Promise<Client> {
   const { url } = await gateway.listen({ port: 0 });
   const client = new Client({ name: "test", version: "1" });
   await client.connect(new StreamableHTTPClientTransport(new URL(url)) as Parameters<Client["connect"]>[0]);
   cleanUp.push(() => client.close());
-  return { gateway, client };
+  return client;
 }
 
 it("a write is answered by a server that is up, kept over a restart while it is away, and delivered once and in order [ack-is-durable] [lane-order] [no-double-effect]", async () => {
@@ -101,6 +105,40 @@ it("a write is answered by a server that is up, kept over a restart while it is 
   await tracker.listen();
   await vi.waitFor(() => expect(tracker.done.size).toBe(4), SOON);
   expect([...tracker.done.values()].map(({ n }) => n)).toEqual([0, 1, 2, 3]);
+}, 120_000);
+
+it("what is queued stays as it was queued when a reload takes the outbox from its tool [ack-is-durable] [lane-order]", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "toolway-outbox-gateway-"));
+  cleanUp.push(() => rmSync(folder, { recursive: true, force: true }));
+  const tracker = new Tracker();
+  await tracker.listen();
+  cleanUp.push(() => tracker.close());
+  const configPath = join(folder, "toolway.json");
+  const write = (tools: object) => {
+    const url = `http://127.0.0.1:${tracker.port}/mcp`;
+    writeFileSync(configPath, JSON.stringify({ mcpServers: { tracker: { type: "http", url, tools } } }));
+  };
+  write({ create_issue: { outbox: { key: "arguments.request_id", lane: "arguments.project" } } });
+  const gateway = await createGateway(configPath, { stateDir: join(folder, "state"), noAuth: true });
+  cleanUp.push(() => gateway.close({ drainMs: 0 }));
+  const client = await connect(gateway);
+  const create = (n: number) =>
+    client.callTool({ name: "tracker__create_issue", arguments: { n, project: "site" } }) as Promise<JsonObject>;
+  await create(0);
+  await tracker.close();
+  const receipts = [await create(1), await create(2)].map((one) => one["structuredContent"] as JsonObject);
+  expect(receipts).toMatchObject([{ queued: true }, { queued: true }]);
+  write({});
+  await gateway.reload();
+  await tracker.listen();
+  await vi.waitFor(() => expect(tracker.done.size).toBe(3), SOON);
+  // In their order, each under a key, which the tool has no place for any more.
+  expect([...tracker.done.values()].map(({ n }) => n)).toEqual([0, 1, 2]);
+  expect([...tracker.done.keys()].slice(1).every((key) => typeof key === "string")).toBe(true);
+  // A call from then on is one as any other.
+  expect(await create(3)).toMatchObject({ content: [{ text: "issue 4" }] });
+  await tracker.close();
+  await expect(create(4)).rejects.toThrow();
 }, 120_000);
 
 it("a write to a server that was ejected never left: it is kept, and delivered once when that is tried and is back [ack-is-durable] [no-double-effect]", async () => {

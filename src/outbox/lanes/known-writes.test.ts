@@ -4,7 +4,14 @@ import type { WriteState } from "../../contracts/outbox.js";
 import { KIB } from "../../runtime/sizes.js";
 import { KnownWrites } from "./known-writes.js";
 import { KeptWrite } from "./lane.js";
-import { MAX_ENDED_BYTES, MAX_ENDED_BYTES_A_PRINCIPAL, MAX_KEPT_RESULT_BYTES, MAX_MESSAGE_BYTES } from "./limits.js";
+import {
+  ENDED_MS,
+  MAX_ENDED_A_PRINCIPAL,
+  MAX_ENDED_BYTES,
+  MAX_ENDED_BYTES_A_PRINCIPAL,
+  MAX_KEPT_RESULT_BYTES,
+  MAX_MESSAGE_BYTES,
+} from "./limits.js";
 import type { WriteFacts } from "./write.js";
 
 let sequence = 0;
@@ -48,4 +55,19 @@ it("neither do the texts of failed writes, of however many principals; what is t
     }
   }
   expect(bytesOf(known)).toBeGreaterThan(MAX_ENDED_BYTES / 2);
+});
+
+it("receipts that ended are kept for a week, and the last 10,000 of a principal [bounded]", () => {
+  expect([ENDED_MS, MAX_ENDED_A_PRINCIPAL]).toEqual([7 * 24 * 3_600_000, 10_000]);
+  const known = new KnownWrites();
+  const other = ended(known, "bert", "done", 1, 1).write;
+  const first = ended(known, "anna", "done", 1, 1).write;
+  for (let i = 1; i < MAX_ENDED_A_PRINCIPAL; i++) expect(ended(known, "anna", "unknown", 1, 0).gone).toEqual([]);
+  expect(ended(known, "anna", "done", 1, 1).gone).toEqual([first]);
+  other.endedMs = 1_000;
+  const isThere = () => known.get(other.facts.id) !== undefined;
+  known.sweep(1_000 + ENDED_MS - 1);
+  expect(isThere()).toBe(true);
+  known.sweep(1_000 + ENDED_MS);
+  expect(isThere()).toBe(false);
 });

@@ -72,6 +72,33 @@ describe("a request with a credential", () => {
     expect(noted).toEqual(["wanted true", "there true"]);
   });
 
+  it("that is refused again with the other one is told so: it goes out twice and no more [token-unseen]", async () => {
+    const { wire, credential, heard, first, decided } = await begin();
+    first.handler.onHead(401, {});
+    credential.current = "two";
+    await decided(true);
+    wire.sent[1]?.handler.onHead(401, {});
+    await decided(true);
+    wire.sent[1]?.handler.onEnd();
+    expect(wire.sent).toHaveLength(2);
+    expect(heard).toEqual(["head 401", "end"]);
+  });
+
+  it("that is forbidden has its answer, unless that is for want of a scope: then it goes out again [token-unseen]", async () => {
+    const challenge = { "www-authenticate": 'Bearer error="insufficient_scope", scope="write"' };
+    const plain = await begin();
+    plain.first.handler.onHead(403, { "www-authenticate": 'Bearer error="invalid_request"' });
+    plain.first.handler.onData(Buffer.alloc(2));
+    plain.first.handler.onEnd();
+    await plain.decided(true);
+    expect([plain.heard, plain.noted, plain.wire.sent.length]).toEqual([["head 403", "data 2", "end"], [], 1]);
+    const lacking = await begin();
+    lacking.first.handler.onHead(403, challenge);
+    lacking.credential.current = "more";
+    await lacking.decided(true);
+    expect(lacking.wire.sent[1]?.options.headers.at(-1)).toBe("Bearer more");
+  });
+
   it("that is refused with a long answer is told its beginning and an end, without a hole in between [bounded]", async () => {
     const { heard, first, decided } = await begin();
     first.handler.onHead(401, {});
