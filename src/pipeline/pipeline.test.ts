@@ -101,6 +101,28 @@ it("the operator's list of tools is read again where an agent's would be, within
   expect(asked).toHaveLength(3);
 });
 
+it("a name that is not listed reads again the servers that its prefix and the caller's role leave, and no other [menu-current]", async () => {
+  const { pipeline, files, mail } = twoServers({ reader: { allow: ["mail"] } });
+  const asked: string[] = [];
+  for (const server of [files, mail]) {
+    Object.assign(server, {
+      renew: async (kind: string, why: string) => {
+        asked.push(`${server.name} ${kind} ${why}`);
+        // It is found once the list has it.
+        if (server === mail) pipeline.onList("mail", "tools", tools("read", "send", "new"));
+      },
+    });
+  }
+  const [ada, eve] = [new Agent({ pipeline }, "ada"), new Agent({ pipeline }, "eve", "reader")];
+  expect(await ada.call("mail__new").json()).toMatchObject({ server: "mail", name: "new" });
+  expect(asked).toEqual(["mail tools missed"]);
+  // Whoever may not know of a server has nothing read there, and learns nothing of it.
+  expect((await eve.call("files__nothing").answer()).error).toMatchObject({ code: -32602 });
+  expect(asked).toHaveLength(1);
+  expect((await ada.call("files__nothing").answer()).error).toMatchObject({ code: -32602 });
+  expect(asked.slice(1)).toEqual(["files tools missed"]);
+});
+
 describe("a call", () => {
   it("reaches the server that the menu's name means, under the server's own name of the tool", async () => {
     const { pipeline, files, mail } = twoServers();

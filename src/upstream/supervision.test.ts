@@ -287,6 +287,17 @@ describe("a lazy server", () => {
     expect([hosted.count("start"), hosted.status.state, hosted.status.restarts]).toEqual([2, "ready", 0]);
   });
 
+  it("is not started by whoever asks for its lists, or for a name that they do not have [menu-current]", async () => {
+    const hosted = start({ lazy: true });
+    await vi.waitFor(() => expect(hosted.status).toMatchObject({ state: "idle", listsFromBefore: false }), SOON);
+    const server = hosted.servers.get("moody");
+    expect([server?.renew?.("tools", "asked"), server?.renew?.("tools", "missed")]).toEqual([undefined, undefined]);
+    expect([hosted.status.state, hosted.count("start")]).toEqual(["idle", 1]);
+    // While it is up a call that has ended makes its lists old: then they are read.
+    await hosted.pid();
+    expect(server?.renew?.("tools", "asked")).toBeInstanceOf(Promise);
+  });
+
   it("is not started at all where its lists are known, before somebody wants it [host-10]", async () => {
     const hosted = start({ lazy: true }, {}, [], true);
     await hosted.servers.get("moody")?.firstTry;
