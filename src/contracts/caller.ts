@@ -73,6 +73,8 @@ export interface Caller {
   readonly clientInfo: JsonObject;
   /** A program takes a tool's structured output as the server gives it; a legacy agent's SDK takes objects alone. */
   readonly takesAnyOutput?: true | undefined;
+  /** Another gateway, which passes on what its agents ask and are told: it has tasks under the server's own ids. */
+  readonly passesOn?: true | undefined;
   /** Whom private answers are for, where that is not its principal: of one that stands for several agents. */
   readonly privateTo?: string | undefined;
   /**

@@ -4,6 +4,7 @@
 import type { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
+import type { Era } from "../protocol/modern.js";
 import type { Reply } from "../protocol/reply.js";
 import type { Caller } from "./caller.js";
 import type { OwnName } from "./names.js";
@@ -80,6 +81,8 @@ export interface Upstream {
 export interface ServerIntro {
   /** It is absent for a legacy server. */
   readonly era?: "modern";
+  /** Of the server itself, where another gateway speaks the modern era for it: its tasks are of this one. */
+  readonly ownEra?: Era | undefined;
   readonly version: string;
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject;

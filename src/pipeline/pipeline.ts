@@ -92,7 +92,7 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly access: Access;
   readonly contexts = new Contexts();
   readonly #guard: ProgramGuard;
-  readonly #tasks: Tasks;
+  readonly tasks: Tasks;
   /** The second half of a call's way. */
   readonly sender: Sender;
   readonly #observer: CallObserver | undefined;
@@ -112,12 +112,12 @@ export class Pipeline implements Service, UpstreamEvents {
     const { access, sessions } = this;
     const servers = () => this.#servers;
     const needsTask = (server: string, tool: OwnToolName) => this.#catalog.taskSupport(server, tool) === "required";
-    this.#tasks = new Tasks({ ids: taskIds, owners: taskOwners, access, sessions, servers, needsTask, log });
+    this.tasks = new Tasks({ ids: taskIds, owners: taskOwners, access, sessions, servers, needsTask, log });
     this.sender = new Sender({
       access,
       sessions,
       cache,
-      tasks: this.#tasks,
+      tasks: this.tasks,
       now,
       paramHeaders: (server, tool) => agentHeaders(this.#catalog.inputSchema(server, tool)),
       wrapsOutput: (server, tool) => this.#catalog.wrapsOutput(server, tool),
@@ -249,7 +249,7 @@ export class Pipeline implements Service, UpstreamEvents {
       const server = name === undefined ? undefined : this.#servers.get(name);
       if (server === undefined || this.access.decide(session.principal, server.name, undefined).kind !== "allow")
         return;
-      const told = this.#tasks.tellServer(message, session, server, scope);
+      const told = this.tasks.tellServer(message, session, server, scope);
       if (told !== undefined) server.sessionConnection(session)?.notify(told, session);
     }
   }
@@ -313,12 +313,12 @@ export class Pipeline implements Service, UpstreamEvents {
     const uri = message.method === "notifications/resources/updated" ? message.params?.["uri"] : undefined;
     if (typeof uri === "string") this.#deps.cache.invalidate(server, { uri });
     const handle = this.#servers.get(server);
-    if (this.#tasks.notified(server, message, caller, handle?.isolation === "session")) return;
+    if (this.tasks.notified(server, message, caller, handle?.isolation === "session")) return;
     this.sessions.notify(server, message, caller, (session) => isServedBy(session, handle, connection));
   }
 
   aboutTask<M extends RequestMessage | NotificationMessage>(server: string, message: M, caller: Caller): M | undefined {
-    return this.#tasks.aboutTask(server, message, caller);
+    return this.tasks.aboutTask(server, message, caller);
   }
 
   onListChanged(server: string, kinds: readonly ListKind[]): void {
@@ -374,7 +374,7 @@ export class Pipeline implements Service, UpstreamEvents {
         this.#setLevel(call);
         return;
       case "tasks/list":
-        this.#tasks.list(call);
+        this.tasks.list(call);
         return;
       default:
         if (TASK_METHODS.has(message.method)) this.#task(call);
@@ -518,7 +518,7 @@ export class Pipeline implements Service, UpstreamEvents {
 
   /** A request about one task goes to the server that the task's id names. */
   #task(call: AgentCall): void {
-    const to = this.#tasks.address(call);
+    const to = this.tasks.address(call);
     if (to !== undefined) this.#send(to.call, to.server, to.tool, to.own, { path: TASK_ID, own: to.own });
   }
 

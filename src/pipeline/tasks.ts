@@ -77,6 +77,8 @@ export class Tasks {
   readonly #options: TasksOptions;
   readonly #ids: TaskIds;
   readonly #owners: TaskOwners;
+  /** By server: other gateways, whose agents may have begun its tasks. */
+  readonly #hearing = new Map<string, Set<(message: NotificationMessage) => void>>();
 
   constructor(options: TasksOptions) {
     this.#options = options;
@@ -148,7 +150,7 @@ export class Tasks {
   refusal(call: AgentCall, { name, intro }: ServerHandle, tool: OwnToolName | undefined): RpcError | undefined {
     const { caller, message } = call;
     const isTask = asksForTask(message);
-    const serverEra = intro === undefined ? undefined : (intro.era ?? "legacy");
+    const serverEra = intro === undefined ? undefined : (intro.ownEra ?? intro.era ?? "legacy");
     if (isTask && serverEra !== undefined && serverEra !== caller.era) {
       const what = tool === undefined ? message.method : `Tool "${tool}"`;
       const why =
@@ -305,11 +307,22 @@ export class Tasks {
 
   // ── What servers say of their own accord ─────────────────────────────────────────────────────────────────────
 
+  /** Calls `act` with what the server says of tasks, under its own ids. The returned function takes that back. */
+  onNews(server: string, act: (message: NotificationMessage) => void): () => void {
+    const hearing = this.#hearing.get(server) ?? new Set();
+    this.#hearing.set(server, hearing.add(act));
+    return () => {
+      if (hearing.delete(act) && hearing.size === 0 && this.#hearing.get(server) === hearing)
+        this.#hearing.delete(server);
+    };
+  }
+
   /** True where the notification is about a task: it reaches the task's owner, or nobody. */
   notified(server: string, message: NotificationMessage, caller: Caller | undefined, isOwn: boolean): boolean {
     const isStatus = STATUS.has(message.method);
     const own = isStatus ? message.params?.["taskId"] : relatedTask(message.params);
     if (typeof own !== "string") return isStatus;
+    for (const act of this.#hearing.get(server) ?? []) act(message);
     const hosted = this.#options.servers().get(server);
     const place = hosted === undefined || caller === undefined ? "" : placeOf(hosted, caller);
     const record = this.#owners.at({ server, place, own: ownName(own) });
@@ -345,7 +358,7 @@ export class Tasks {
   ): M | undefined {
     const own = relatedTask(message.params);
     const hosted = this.#options.servers().get(server);
-    if (own === undefined || hosted === undefined) return message;
+    if (own === undefined || hosted === undefined || caller.passesOn === true) return message;
     const place = placeOf(hosted, caller);
     const record = this.#owners.at({ server, place, own: ownName(own) });
     if (record !== undefined && !this.#mayHear(caller, record)) return undefined;

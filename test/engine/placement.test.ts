@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Agent, connect, ERAS, type Era } from "../e2e/eras.js";
-import { type EngineGateway, startOnEngine } from "../fixtures/engine-gateways.js";
+import { begin, type EngineGateway, post, startOnEngine } from "../fixtures/engine-gateways.js";
 import { entry } from "../fixtures/gateways.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
 import { until } from "../fixtures/wait.js";
@@ -17,6 +17,7 @@ const mcpServers = {
   slow: entry("slow", [], one),
   resources: entry("resources", [], one),
   stateful: entry("stateful", ["--fill"], one),
+  tasks: entry("legacy-tasks", [], one),
 };
 const names = Object.keys(mcpServers) as (keyof typeof mcpServers)[];
 
@@ -135,6 +136,33 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       const lists = await Promise.all(agents.map(({ client }) => client.listResources()));
       return lists.every(({ resources }) => resources.some((one) => one.uri === "fixture://late"));
     });
+  });
+
+  it("tell the owner of a task at the other gateway of its state, under the id that it knows, and nobody else [placement-one] [tasks-apart]", async () => {
+    const hearing = new AbortController();
+    const heard = async (at: EngineGateway, token: string) => {
+      const session = await begin(at, token);
+      const text: string[] = [];
+      const headers = { ...session, authorization: `Bearer ${token}`, accept: "text/event-stream" };
+      const stream = await fetch(at.url, { headers, signal: hearing.signal });
+      void (async () => {
+        for await (const chunk of stream.body ?? []) text.push(Buffer.from(chunk).toString());
+      })().catch(() => {});
+      return { session, text: () => text.join("") };
+    };
+    const params = { name: "announce", arguments: {}, task: { ttl: 60_000 } };
+    for (const at of [elsewhere("tasks"), here("tasks")]) {
+      const { token = "", state } = at.gateway;
+      const id = `not-the-owner-${isAt(at, "tasks")}`;
+      const other = await heard(at, await state.tokens.create({ id, role: "default" }, Date.now()));
+      const owner = await heard(at, token);
+      const { text } = await post(at, token, { id: 1, method: "tools/call", params }, owner.session);
+      const { result } = JSON.parse(text.replace(/^.*?data: /s, "")) as { result: { task: { taskId: string } } };
+      await until("the owner to be told", () => owner.text().includes(result.task.taskId));
+      expect(owner.text()).toContain('"notifications/tasks/status"');
+      expect(other.text()).not.toContain("notifications/tasks/status");
+    }
+    hearing.abort();
   });
 
   it("give back large results whole [placement-one]", async () => {

@@ -1,12 +1,15 @@
 // A server that one of several gateways runs for all of them, as whoever connects to it sees that.
 
 import type { Duplex } from "node:stream";
+import type { Caller } from "../caller.js";
 
 /** The way to a server that another gateway runs. */
 export interface PassedServer {
   readonly stream: Duplex;
   /** Only the gateway at the other end knows it, and no server: what it says itself begins with it. */
   readonly secret: string;
+  /** Of the server itself. Undefined where the other gateway did not say. */
+  readonly serverEra: Caller["era"] | undefined;
 }
 
 export interface ServerPlace {

@@ -58,6 +58,8 @@ export interface StdioEndpointOptions {
 }
 
 export interface StdioEndpoint {
+  /** Writes a notification that belongs to no session and no call of the agent's; not where the agent is behind. */
+  tell(text: string): void;
   /** Settles when the agent is gone or close() was called. Never rejects. */
   readonly closed: Promise<void>;
   /** Waits up to `drainMs` for what is in flight. */
@@ -144,6 +146,10 @@ class Stdio implements StdioEndpoint {
       this.#out.recount();
       if (this.#behind === undefined) input.resume();
     });
+  }
+
+  tell(text: string): void {
+    if (!this.#over) this.#out.notify(text);
   }
 
   #data(chunk: Buffer): void {

@@ -55,6 +55,7 @@ class SessionCaller implements Caller {
   readonly capabilities: Caller["capabilities"];
   readonly clientInfo: Caller["clientInfo"];
   readonly takesAnyOutput = true;
+  readonly passesOn = true;
   readonly #caller: Caller;
 
   constructor(caller: Caller, sessionKey: string) {

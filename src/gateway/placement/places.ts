@@ -7,6 +7,7 @@ import type { PassedServer, ServerPlace } from "../../contracts/engine/placement
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { ServerStatus } from "../../contracts/status.js";
 import { Fault } from "../../protocol/errors.js";
+import type { Era } from "../../protocol/modern.js";
 import { within } from "../../runtime/wait.js";
 import { newSecret } from "../../upstream/placed/words.js";
 import { serverIdentity } from "../state/server-identity.js";
@@ -32,7 +33,7 @@ export interface PlaceHello {
 }
 
 export type PlaceAnswer =
-  | { readonly kind: "here" }
+  | { readonly kind: "here"; readonly serverEra?: Era }
   /** Another has it by now. */
   | { readonly kind: "moved" }
   /** It cannot be had there, which may change. */
@@ -137,7 +138,7 @@ export class ServerPlaces {
       const secret = newSecret();
       stream.write(`${JSON.stringify({ ...hello, secret } satisfies PlaceHello)}\n`);
       const answer = await firstLine<PlaceAnswer>(stream, within(ANSWER_MS, signal));
-      if (answer.kind === "here" && !signal.aborted) return { stream, secret };
+      if (answer.kind === "here" && !signal.aborted) return { stream, secret, serverEra: answer.serverEra };
       stream.on("error", () => {}).destroy();
       if (answer.kind === "down") return `at gateway ${owner}, ${answer.why}`;
       if (answer.kind !== "differs") return undefined;

@@ -66,6 +66,7 @@ export async function servePlaced(stream: Duplex, parts: ServeParts): Promise<vo
       if (event.kind === "failed") failed(event.error);
     },
   });
+  const unheard = pipeline.tasks.onNews(server, ({ text }) => endpoint.tell(text));
   // It was paused behind its first line.
   stream.resume();
   const unended = places.endsWith(server, async (isInTime) => {
@@ -76,6 +77,7 @@ export async function servePlaced(stream: Duplex, parts: ServeParts): Promise<vo
     await endpoint.closed;
   } finally {
     unended();
+    unheard();
     stream.destroy();
   }
 }
@@ -101,5 +103,6 @@ async function answerTo({ v, server, identity }: PlaceHello, { places, servers }
     await resultWithin(one.firstTry, START_MS);
   }
   if (!places.mayRun(server)) return { kind: "moved" };
-  return one.intro === undefined ? { kind: "down", why: one.trouble ?? "it has not started yet" } : { kind: "here" };
+  if (one.intro === undefined) return { kind: "down", why: one.trouble ?? "it has not started yet" };
+  return { kind: "here", serverEra: one.intro.era ?? "legacy" };
 }

@@ -176,7 +176,8 @@ export class Connection implements LinkEvents {
         more === undefined ? { serverInfo } : { serverInfo, more },
         redactorFor(this.#spec.target),
       );
-      const intro = { ...met, ...card };
+      const { serverEra } = this.#link;
+      const intro: ServerIntro = { ...met, ...card, ...(serverEra === undefined ? {} : { ownEra: serverEra }) };
       this.#meeting = false;
       if (this.#gone !== undefined) throw this.#gone;
       if (intro.era === "modern") {

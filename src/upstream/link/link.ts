@@ -78,6 +78,8 @@ export interface Link {
   readonly gaps?: number;
   /** The era that whoever is behind it speaks, once it is open. Absent where that is found out. */
   readonly era?: Era | undefined;
+  /** That of the server itself, where somebody else speaks for it. */
+  readonly serverEra?: Era | undefined;
   /** Where the one machine behind it writes down what it is sent; undefined where none does, or it is not known. */
   readonly journal?: string | undefined;
   /** What `status` and error messages show: pid, last lines of stderr, URL. It never holds a secret. */

@@ -26,6 +26,7 @@ interface SentRequest {
 
 export class PassedLink implements Link {
   readonly era = "modern";
+  readonly serverEra: PassedServer["serverEra"];
   readonly #stream: PassedServer["stream"];
   readonly #events: LinkEvents;
   readonly #writer: LineWriter;
@@ -37,8 +38,9 @@ export class PassedLink implements Link {
   #takenLines: number | undefined;
   #isOver = false;
 
-  constructor({ stream, secret }: PassedServer, events: LinkEvents, newHolder: () => Holder) {
+  constructor({ stream, secret, serverEra }: PassedServer, events: LinkEvents, newHolder: () => Holder) {
     this.#stream = stream;
+    this.serverEra = serverEra;
     this.#secret = Buffer.from(secret);
     this.#events = events;
     this.#writer = new LineWriter(stream, MAX_PENDING_WRITE_BYTES, newHolder(), {

@@ -40,6 +40,10 @@ export class PlacedLink implements Link {
     return this.#era;
   }
 
+  get serverEra(): Era | undefined {
+    return this.#inner?.serverEra;
+  }
+
   async open(signal: AbortSignal): Promise<void> {
     const { place, own, passed } = this.#parts;
     const found = await place.find(signal);
