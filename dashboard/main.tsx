@@ -3,6 +3,7 @@
 import { computed, effect } from "@preact/signals";
 import { type ComponentChildren, render } from "preact";
 import { shellWord } from "../src/runtime/words/shell-word.js";
+import { ActButton } from "./act-button.js";
 import { Gateways } from "./gateways.js";
 import { config, follow, gateway, isBroker, link, mailboxes, name, outbox, power, servers } from "./model.js";
 import { brokerSummary, summaryOf } from "./needs.js";
@@ -18,7 +19,7 @@ import { OneServer, Servers } from "./views/servers.js";
 import { OneTool, Tools } from "./views/tools.js";
 import { Waiting } from "./views/waiting.js";
 import { OneWrite } from "./waiting/one-write.js";
-import { ActButton, ClockTime, Foreign, isExact, Line, Until } from "./words.js";
+import { ClockTime, Foreign, isExact, Line, Until } from "./words.js";
 
 const VIEWS: readonly [path: string, name: string, key: string][] = [
   ["", "Overview", "o"],

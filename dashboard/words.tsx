@@ -1,12 +1,11 @@
-// Small pieces of every view: times, lines to type, buttons that act, and text that a server wrote.
+// Small pieces of every view: times, lines to type, text that a server wrote, and what a view loads.
 
 import { computed, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, lines } from "./door.js";
 import { piecesOf } from "./foreign.js";
-import { link, messageOf, power } from "./model.js";
-import type { Act } from "./needs.js";
+import { link, messageOf } from "./model.js";
 
 const now = signal(Date.now());
 setInterval(() => {
@@ -60,47 +59,49 @@ export function Until({ at }: { at: number }) {
 
 /** A line for a terminal, with a button that copies it. Names in it are words of a shell: by `shellWord`. */
 export function Line({ text }: { text: string }) {
-  const [isCopied, setCopied] = useState(false);
-  const copy = async () => {
-    await navigator.clipboard.writeText(text);
-    setCopied(true);
-    setTimeout(() => setCopied(false), 1_500);
-  };
   return (
     <span class="line">
       <code>{text}</code>
-      <button type="button" class="quiet" aria-label={`Copy ${text}`} onClick={() => void copy()}>
-        {isCopied ? "copied" : "copy"}
-      </button>
+      <CopyLine text={text} />
     </span>
   );
 }
 
-/** The same where there is no room for the line: it is seen on hover and focus. */
-export function ShortLine({ text }: { text: string }) {
-  const [isCopied, setCopied] = useState(false);
-  const copy = async () => {
-    await navigator.clipboard.writeText(text);
-    setCopied(true);
-    setTimeout(() => setCopied(false), 1_500);
-  };
-  return (
-    <button type="button" class="quiet" title={text} aria-label={`Copy ${text}`} onClick={() => void copy()}>
-      {isCopied ? "copied" : "copy"}
-    </button>
-  );
+/** The button alone, where there is no room for the line: it is seen on hover. */
+export function CopyLine({ text }: { text: string }) {
+  return <Copy label="copy" name={`Copy ${text}`} text={() => text} isQuiet />;
 }
 
+/** So long a button says that it was done. */
+const COPIED_MS = 1_500;
+
 /** A button that copies a text which is made when it is asked for. */
-export function Copy({ label, text }: { label: string; text: () => string }) {
+export function Copy({
+  label,
+  text,
+  name,
+  isQuiet = false,
+}: {
+  label: string;
+  text: () => string;
+  /** What a screen reader says, and hover shows, where the label is too short for that. */
+  name?: string;
+  isQuiet?: boolean;
+}) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text());
     setCopied(true);
-    setTimeout(() => setCopied(false), 1_500);
+    setTimeout(() => setCopied(false), COPIED_MS);
   };
   return (
-    <button type="button" onClick={() => void copy()}>
+    <button
+      type="button"
+      class={isQuiet ? "quiet" : undefined}
+      title={name}
+      aria-label={name}
+      onClick={() => void copy()}
+    >
       {isCopied ? "copied" : label}
     </button>
   );
@@ -160,70 +161,6 @@ export function Figure({
   );
 }
 
-/** A button that acts. What cannot be undone asks once; what fails says so beside it. */
-export function ActButton({
-  act,
-  line,
-  isShort = false,
-  onDone,
-}: {
-  act: Act;
-  line?: string;
-  /** In a row: the line is there to copy, and not to read. */
-  isShort?: boolean;
-  onDone?: (answer: unknown) => void;
-}) {
-  const [state, setState] = useState<"idle" | "sure" | "busy">("idle");
-  const [trouble, setTrouble] = useState("");
-  const question = useRef<HTMLSpanElement>(null);
-  // The button that was pressed is gone: whoever has no mouse would begin at the top again.
-  useEffect(() => {
-    if (state === "sure") question.current?.focus();
-  }, [state]);
-  const shown = line === undefined ? null : isShort ? <ShortLine text={line} /> : <Line text={line} />;
-  if (power.value !== "operator") return isShort ? null : shown;
-  const run = async () => {
-    setState("busy");
-    setTrouble("");
-    try {
-      const answer = await call(act.method, act.path, act.body ?? (act.method === "POST" ? {} : undefined));
-      onDone?.(answer);
-    } catch (error) {
-      setTrouble(messageOf(error));
-    }
-    setState("idle");
-  };
-  return (
-    <span class="act">
-      {state === "sure" ? (
-        <span class="sure" role="alertdialog" aria-label={act.label} tabIndex={-1} ref={question}>
-          {act.sure}{" "}
-          <button type="button" class="danger" onClick={() => void run()}>
-            {act.label}
-          </button>{" "}
-          <button type="button" onClick={() => setState("idle")}>
-            Keep it
-          </button>
-        </span>
-      ) : (
-        <button
-          type="button"
-          disabled={state === "busy"}
-          onClick={() => (act.sure === undefined ? void run() : setState("sure"))}
-        >
-          {act.label}
-        </button>
-      )}
-      {shown}
-      {trouble === "" ? null : (
-        <span class="trouble" role="alert">
-          {trouble}
-        </span>
-      )}
-    </span>
-  );
-}
-
 /** A text that somebody else wrote: what is hidden in it is shown as chips, and line breaks stay where `lines` says so. */
 export function Foreign({ text, lines = false }: { text: string; lines?: boolean }) {
   return (
@@ -237,13 +174,18 @@ export function Foreign({ text, lines = false }: { text: string; lines?: boolean
 export function useLoaded<T>(path: string): {
   value: T | undefined;
   trouble: string;
-  again: () => void;
+  /** Until the answer is there, or nobody waits for it any more. */
+  again: () => Promise<void>;
   /** It was asked for, and the answer is not there yet. */
   isUnderWay: () => boolean;
 } {
   const [loaded, setLoaded] = useState<{ readonly path: string; readonly value?: T; readonly trouble: string }>();
   const [count, setCount] = useState(0);
   const underWay = useRef(false);
+  const waiting = useRef<(() => void)[]>([]);
+  const tellAll = () => {
+    for (const tell of waiting.current.splice(0)) tell();
+  };
   const isLive = link.value.kind === "live";
   useEffect(() => {
     let isLeft = false;
@@ -252,7 +194,10 @@ export function useLoaded<T>(path: string): {
       if (isLeft) return;
       underWay.current = false;
       setLoaded({ path, ...next });
+      tellAll();
     };
+    // It is asked for when the gateway is back, however long that takes.
+    if (!isLive) tellAll();
     if (isLive) {
       call<T>("GET", path).then(
         (value) => keep({ value, trouble: "" }),
@@ -263,11 +208,16 @@ export function useLoaded<T>(path: string): {
       isLeft = true;
     };
   }, [path, count, isLive]);
+  useEffect(() => tellAll, []);
   const isOwn = loaded?.path === path;
   return {
     value: isOwn ? loaded.value : undefined,
     trouble: isOwn ? loaded.trouble : "",
-    again: () => setCount((before) => before + 1),
+    again: () =>
+      new Promise((done) => {
+        waiting.current.push(done);
+        setCount((before) => before + 1);
+      }),
     isUnderWay: () => underWay.current,
   };
 }
@@ -304,14 +254,14 @@ export function useLooked<T>(path: string, everyMs: number): T | undefined {
 }
 
 /**
- * The same, with `again` for who changed something. While the pointer or the keyboard is in `still`, it stays as it is: rows
- * do not move under a hand.
+ * The same, with `again` for who changed something. While the pointer or the keyboard is in `still`, or a question is open
+ * there, it stays as it is: rows do not move under a hand.
  */
 export function useFollowed<T>(
   path: string,
   everyMs: number,
   still?: string,
-): { value: T | undefined; trouble: string; again: () => void } {
+): { value: T | undefined; trouble: string; again: () => Promise<void> } {
   const { value, trouble, again, isUnderWay } = useLoaded<T>(path);
   const [last, setLast] = useState<T>();
   useEffect(() => {
@@ -319,11 +269,16 @@ export function useFollowed<T>(
   }, [value]);
   useEffect(() => {
     const timer = setInterval(() => {
-      const isStill = still !== undefined && document.querySelector(`${still}:hover, ${still}:focus-within`) !== null;
+      const isStill = still !== undefined && document.querySelector(underAHand(still)) !== null;
       // An answer that takes longer is waited for: asked again, it would be thrown away, each time.
-      if (!document.hidden && !isStill && !isUnderWay()) again();
+      if (!document.hidden && !isStill && !isUnderWay()) void again();
     }, everyMs);
     return () => clearInterval(timer);
   }, [path, everyMs]);
   return { value: value ?? last, trouble, again };
+}
+
+/** Not `:focus-within`: what the mouse pressed keeps the focus long after the hand has gone. */
+function underAHand(place: string): string {
+  return `${place}:hover, ${place}:has(:focus-visible), ${place}:has([role="alertdialog"])`;
 }

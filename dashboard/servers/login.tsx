@@ -4,9 +4,10 @@
 import { useState } from "preact/hooks";
 import type { ServerStatus } from "../../src/contracts/status.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
+import { ActButton } from "../act-button.js";
 import { power } from "../model.js";
 import { isSafeAddress } from "../safe-address.js";
-import { ActButton, Foreign, Line } from "../words.js";
+import { Foreign, Line } from "../words.js";
 
 /** The browser comes back to 127.0.0.1: that is the gateway's machine only where this page came from there. */
 function isNear(): boolean {

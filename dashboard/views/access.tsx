@@ -4,8 +4,9 @@ import { useState } from "preact/hooks";
 import type { AgentsAnswer } from "../../src/contracts/control/agents.js";
 import type { RolesAnswer } from "../../src/contracts/control/tools.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
+import { ActButton, Acts } from "../act-button.js";
 import { executors, gateway, power } from "../model.js";
-import { ActButton, Foreign, Line, Since, Table, useLoaded, useLooked } from "../words.js";
+import { Foreign, Line, Since, Table, useLoaded, useLooked } from "../words.js";
 
 interface Token {
   readonly id: string;
@@ -54,7 +55,7 @@ export function Access() {
               <td>{createdAt === undefined ? (source ?? "") : <Since at={createdAt} />}</td>
               <td>{expiresAt === undefined ? "never" : new Date(expiresAt).toLocaleString()}</td>
               <td>
-                <span class="acts">
+                <Acts>
                   {role === undefined || source !== "created" ? null : (
                     <ActButton
                       act={{
@@ -67,7 +68,7 @@ export function Access() {
                       isShort
                       onDone={(answer) => {
                         setShown({ id, token: (answer as { token: string }).token });
-                        tokens.again();
+                        return tokens.again();
                       }}
                     />
                   )}
@@ -84,7 +85,7 @@ export function Access() {
                       onDone={tokens.again}
                     />
                   )}
-                </span>
+                </Acts>
               </td>
             </tr>
           ))}
@@ -254,7 +255,7 @@ function NewToken({
 }: {
   roles: RolesAnswer["roles"];
   onMade: (made: { id: string; token: string }) => void;
-  again: () => void;
+  again: () => Promise<unknown>;
 }) {
   const [id, setId] = useState("");
   const [role, setRole] = useState("default");
@@ -279,7 +280,7 @@ function NewToken({
         onDone={(answer) => {
           onMade({ id, token: (answer as { token: string }).token });
           setId("");
-          again();
+          return again();
         }}
       />
     </p>

@@ -5,13 +5,14 @@ import type { CallsAnswer, KeptCall } from "../../src/contracts/control/calls.js
 import type { RecordedBodies } from "../../src/contracts/control/record.js";
 import type { ToolInShort } from "../../src/contracts/control/tools.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
+import { ActButton } from "../act-button.js";
 import { adviceOn, type Phase, phasesOf, remarksOf, sizeText, timeText } from "../call-words.js";
 import { call } from "../door.js";
 import { FilterText } from "../filter-text.js";
 import { gateway, link, messageOf, power } from "../model.js";
 import { go, query, setQuery } from "../router.js";
 import { fill } from "../try/filled.js";
-import { ActButton, Foreign, Line, Since, Table, useLines, useLoaded } from "../words.js";
+import { Foreign, Line, Since, Table, useLines, useLoaded } from "../words.js";
 
 /** A person reads no more in a second; how many more there were is said. */
 const ROWS_A_LOOK = 50;

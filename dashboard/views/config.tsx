@@ -2,8 +2,9 @@
 // be edited here: the file is the user's.
 
 import type { ConfigTextAnswer } from "../../src/contracts/control/config.js";
+import { ActButton } from "../act-button.js";
 import { config, conflicts, gateway, notes, power } from "../model.js";
-import { ActButton, Foreign, Line, Since, useLoaded } from "../words.js";
+import { Foreign, Line, Since, useLoaded } from "../words.js";
 
 export function ConfigView() {
   const { path, error, warnings = [], unusedPatterns = [], waitsForRestart = [], lastEdit } = config.value ?? {};

@@ -3,6 +3,7 @@
 import { computed } from "@preact/signals";
 import type { AsksAnswer } from "../../src/contracts/control/asks.js";
 import type { HistoryAnswer } from "../../src/contracts/control/history.js";
+import { ActButton } from "../act-button.js";
 import { timeText } from "../call-words.js";
 import { config, executors, gateway, isBroker, mailboxes, outbox, power, servers, shares } from "../model.js";
 import { caughtWords, isFine, type Need, needsOf } from "../needs.js";
@@ -11,7 +12,7 @@ import { Flow } from "../overview/flow.js";
 import { LoginButton } from "../servers/login.js";
 import { Sparkline } from "../sparkline.js";
 import { joinedSteps } from "../steps.js";
-import { ActButton, Figure, Foreign, Line, Since, Until, useLoaded, useLooked } from "../words.js";
+import { Figure, Foreign, Line, Since, Until, useLoaded, useLooked } from "../words.js";
 
 export const needs = computed(() =>
   needsOf({

@@ -3,7 +3,8 @@
 import { diffWordsWithSpace } from "diff";
 import type { PinDiff, PinLine } from "../../src/contracts/pins.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
-import { ActButton, Foreign, Line, Since, useLoaded } from "../words.js";
+import { ActButton, Acts } from "../act-button.js";
+import { Foreign, Line, Since, useLoaded } from "../words.js";
 
 /** As much of a hash as cannot be hit by chance, and as `toolway pins diff` shows. */
 const HASH_SHOWN = 12;
@@ -98,29 +99,31 @@ export function PinsOfServer({ server }: { server: string }) {
             .
           </p>
           <Sides diff={diff} />
-          <ActButton
-            act={{
-              label: "Accept",
-              method: "POST",
-              path: "/pins/accept",
-              body: { server, tool: diff.tool, hash: diff.new.hash },
-              sure: "Agents see the tool as it is now, and may call it.",
-            }}
-            line={`toolway pins accept ${shellWord(server)} ${shellWord(diff.tool)} --hash ${diff.new.hash.slice(0, HASH_SHOWN)}`}
-            onDone={again}
-          />{" "}
-          {diff.rejectedAt === undefined ? (
+          <Acts key={diff.new.hash}>
             <ActButton
               act={{
-                label: "Reject",
+                label: "Accept",
                 method: "POST",
-                path: "/pins/reject",
+                path: "/pins/accept",
                 body: { server, tool: diff.tool, hash: diff.new.hash },
+                sure: "Agents see the tool as it is now, and may call it.",
               }}
-              line={`toolway pins reject ${shellWord(server)} ${shellWord(diff.tool)}`}
+              line={`toolway pins accept ${shellWord(server)} ${shellWord(diff.tool)} --hash ${diff.new.hash.slice(0, HASH_SHOWN)}`}
               onDone={again}
             />
-          ) : null}
+            {diff.rejectedAt === undefined ? (
+              <ActButton
+                act={{
+                  label: "Reject",
+                  method: "POST",
+                  path: "/pins/reject",
+                  body: { server, tool: diff.tool, hash: diff.new.hash },
+                }}
+                line={`toolway pins reject ${shellWord(server)} ${shellWord(diff.tool)}`}
+                onDone={again}
+              />
+            ) : null}
+          </Acts>
         </section>
       ))}
     </>
@@ -128,7 +131,7 @@ export function PinsOfServer({ server }: { server: string }) {
 }
 
 /** Accepting is by the hash that was shown, one by one; rejecting shows nothing to agents, and may be all. */
-function RejectAll({ server, onDone }: { server: string; onDone: () => void }) {
+function RejectAll({ server, onDone }: { server: string; onDone: () => Promise<unknown> }) {
   return (
     <p>
       <ActButton

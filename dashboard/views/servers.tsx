@@ -4,13 +4,14 @@ import type { HistoryAnswer } from "../../src/contracts/control/history.js";
 import type { ServerStoryAnswer } from "../../src/contracts/control/story.js";
 import type { ServerStatus } from "../../src/contracts/status.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
+import { ActButton } from "../act-button.js";
 import { timeText } from "../call-words.js";
 import { gateway, servers } from "../model.js";
 import { isFine } from "../needs.js";
 import { hourPicture } from "../servers/hour.js";
 import { Login } from "../servers/login.js";
 import { Hour, Told } from "../servers/story.js";
-import { ActButton, Copy, Foreign, Since, Table, Until, useLooked } from "../words.js";
+import { Copy, Foreign, Since, Table, Until, useLooked } from "../words.js";
 
 /** By shape, word and colour. */
 function State({ server }: { server: ServerStatus }) {

@@ -3,10 +3,11 @@
 import type { OutboxEntry, OutboxLane } from "../../src/contracts/outbox.js";
 import type { DeadLetterSummary, MailboxSummary, Page } from "../../src/contracts/status.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
+import { ActButton, Acts } from "../act-button.js";
 import { mailboxes, outbox } from "../model.js";
 import { WriteActs } from "../waiting/acts.js";
 import { joinedWrites, type LaneRow, laneRows, waitWords } from "../waiting/lanes.js";
-import { ActButton, ageText, Foreign, Line, Since, Table, Until, useFollowed, useLoaded } from "../words.js";
+import { ageText, Foreign, Line, Since, Table, Until, useFollowed, useLoaded } from "../words.js";
 
 export function Waiting() {
   return (
@@ -43,11 +44,7 @@ function Writes() {
   const writes = joinedWrites(value?.writes ?? [], unknown.value?.writes ?? []);
   const ended = writes.filter(({ state }) => state === "unknown" || state === "failed" || state === "expired");
   const rows = laneRows(writes, lanes.value?.lanes ?? []);
-  const renew = () => {
-    again();
-    unknown.again();
-    lanes.again();
-  };
+  const renew = () => Promise.all([again(), unknown.again(), lanes.again()]);
   return (
     <section class="lanes">
       <h2>Writes</h2>
@@ -123,7 +120,7 @@ function Lane({
   onDone,
 }: {
   row: LaneRow;
-  onDone: () => void;
+  onDone: () => Promise<unknown>;
 }) {
   const body = isWhole ? { server } : { server, lane };
   const words = `${shellWord(server)}${isWhole ? "" : ` --lane ${shellWord(lane)}`}`;
@@ -255,29 +252,31 @@ function DeadLetters({ mailbox }: { mailbox: string }) {
       <Line text={`toolway mailbox dead ${shellWord(mailbox)}`} />
       <ul class="rows">
         {(value?.items ?? []).map(({ id, from, reason, failedAt }) => (
-          <li key={id}>
+          <li key={`${from}/${id}`}>
             <code>
               <Foreign text={id} />
             </code>{" "}
             of <Foreign text={from} />, <Since at={failedAt} />: <Foreign text={reason} />{" "}
-            <ActButton
-              act={{ label: "Retry", method: "POST", path: "/mailboxes/retry", body: { mailbox, id, from } }}
-              line={`toolway mailbox retry ${shellWord(mailbox)} ${shellWord(id)}`}
-              isShort
-              onDone={again}
-            />
-            <ActButton
-              act={{
-                label: "Drop",
-                method: "POST",
-                path: "/mailboxes/drop",
-                body: { mailbox, id, from, deadOnly: true },
-                sure: "It is gone for good.",
-              }}
-              line={`toolway mailbox drop ${shellWord(mailbox)} ${shellWord(id)}`}
-              isShort
-              onDone={again}
-            />
+            <Acts>
+              <ActButton
+                act={{ label: "Retry", method: "POST", path: "/mailboxes/retry", body: { mailbox, id, from } }}
+                line={`toolway mailbox retry ${shellWord(mailbox)} ${shellWord(id)}`}
+                isShort
+                onDone={again}
+              />
+              <ActButton
+                act={{
+                  label: "Drop",
+                  method: "POST",
+                  path: "/mailboxes/drop",
+                  body: { mailbox, id, from, deadOnly: true },
+                  sure: "It is gone for good.",
+                }}
+                line={`toolway mailbox drop ${shellWord(mailbox)} ${shellWord(id)}`}
+                isShort
+                onDone={again}
+              />
+            </Acts>
           </li>
         ))}
       </ul>

@@ -2,8 +2,9 @@
 
 import type { OutboxEntry } from "../../src/contracts/outbox.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
-import { ActButton } from "../words.js";
+import { ActButton, Acts } from "../act-button.js";
 
+/** Others in each state: a question that was open goes with the state that it was about. */
 export function WriteActs({
   write: { id, state },
   isShort = false,
@@ -11,7 +12,7 @@ export function WriteActs({
 }: {
   write: OutboxEntry;
   isShort?: boolean;
-  onDone: () => void;
+  onDone: () => Promise<unknown>;
 }) {
   const route = `/outbox/writes/${encodeURIComponent(id)}`;
   const line = (verb: string, option = "") => `toolway outbox ${verb} ${shellWord(id)}${option}`;
@@ -25,16 +26,16 @@ export function WriteActs({
       />
     );
     return (
-      <span class="acts">
+      <Acts key={state}>
         {resolve("done", "It was done", "Its agent is told that it was done.")}
         {resolve("failed", "It was not", "Its agent is told that it failed.")}
         {resolve("again", "Send it again", "Where it was done, it is done twice.")}
-      </span>
+      </Acts>
     );
   }
   const isOver = state === "done" || state === "cancelled";
   return (
-    <span class="acts">
+    <Acts key={state}>
       {state === "failed" || state === "expired" ? (
         <ActButton
           act={{ label: "Retry", method: "POST", path: `${route}/retry` }}
@@ -57,6 +58,6 @@ export function WriteActs({
           onDone={onDone}
         />
       )}
-    </span>
+    </Acts>
   );
 }

@@ -51,7 +51,7 @@ export function OneWrite({ id }: { id: string }) {
           </>
         )}
       </p>
-      <WriteActs key={value.state} write={value} onDone={again} />
+      <WriteActs write={value} onDone={again} />
       <Life entry={value} />
       <dl class="facts">
         <Fact name="Receipt" text={value.id} />

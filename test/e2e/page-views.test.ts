@@ -5,7 +5,6 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { full } from "../faults/length.js";
 import { type Authority, startAuthority } from "../fixtures/authority.js";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { BROWSER_MS, PageBrowser, secretOf } from "../fixtures/page.js";
@@ -220,36 +219,35 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     await page.context().close();
   });
 
-  it.skipIf(!full)(
-    "shows who is connected, what each role sees and what was refused, and a token's whole life [told-why]",
-    {
-      timeout: BROWSER_MS,
-    },
-    async () => {
-      const page = await browser.open(gateway);
-      await at(page, "/access");
-      const section = (name: string) => page.locator("section").filter({ has: page.getByRole("heading", { name }) });
-      await section("Connected now").getByRole("link", { name: "ann" }).first().waitFor();
-      await section("Refused since the start").getByText("the role may not call it").waitFor();
-      const roles = await section("Roles").locator("tbody tr").allInnerTexts();
-      const seen = new Map(roles.map((text) => [/^\S+/.exec(text)?.[0], Number(/(\d+) of/.exec(text)?.[1])]));
-      expect(seen.get("reader")).toBe((seen.get("dev") ?? 0) - 1);
-      await page.getByRole("link", { name: "What reader sees" }).click();
-      await page.getByText("1 others are hidden").waitFor();
-      await at(page, "/access");
-      await page.getByRole("textbox", { name: "Id" }).fill("tmp");
-      await page.getByRole("button", { name: "Create token" }).click();
-      const first = await page.locator(".secret code").textContent();
-      const tokenRow = page.locator("tbody tr").filter({ hasText: /^tmp/ });
-      await tokenRow.getByRole("button", { name: "Rotate", exact: true }).click();
-      await tokenRow.getByRole("button", { name: "Rotate", exact: true }).click();
-      await until("another secret", async () => (await page.locator(".secret code").textContent()) !== first);
-      await tokenRow.getByRole("button", { name: "Revoke", exact: true }).press("Enter");
-      await tokenRow.getByRole("button", { name: "Revoke", exact: true }).press("Enter");
-      await until("the token to be gone", async () => !(await toolway(gateway, "token", "list")).out.includes("tmp"));
-      await page.context().close();
-    },
-  );
+  it("shows who is connected, what each role sees and what was refused, and a token's whole life [told-why]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const reader = await createToken(gateway, "ron", "reader");
+    await callTool(gateway.url, "add_comment", { project: "docs", title: "here" }, token);
+    await refusal(gateway.url, "create_issue", { project: "docs", title: "no" }, reader);
+    const page = await browser.open(gateway);
+    await at(page, "/access");
+    const section = (name: string) => page.locator("section").filter({ has: page.getByRole("heading", { name }) });
+    await section("Connected now").getByRole("link", { name: "ann" }).first().waitFor();
+    await section("Refused since the start").getByText("the role may not call it").waitFor();
+    const roles = await section("Roles").locator("tbody tr").allInnerTexts();
+    const seen = new Map(roles.map((text) => [/^\S+/.exec(text)?.[0], Number(/(\d+) of/.exec(text)?.[1])]));
+    expect(seen.get("reader")).toBe((seen.get("dev") ?? 0) - 1);
+    await page.getByRole("link", { name: "What reader sees" }).click();
+    await page.getByText("1 others are hidden").waitFor();
+    await at(page, "/access");
+    await page.getByRole("textbox", { name: "Id" }).fill("tmp");
+    await page.getByRole("button", { name: "Create token" }).click();
+    const first = await page.locator(".secret code").textContent();
+    const tokenRow = page.locator("tbody tr").filter({ hasText: /^tmp/ });
+    await tokenRow.getByRole("button", { name: "Rotate", exact: true }).click();
+    await tokenRow.getByRole("button", { name: "Rotate", exact: true }).click();
+    await until("another secret", async () => (await page.locator(".secret code").textContent()) !== first);
+    await tokenRow.getByRole("button", { name: "Revoke", exact: true }).press("Enter");
+    await tokenRow.getByRole("button", { name: "Revoke", exact: true }).press("Enter");
+    await until("the token to be gone", async () => !(await toolway(gateway, "token", "list")).out.includes("tmp"));
+    await page.context().close();
+  });
 
   it("shows the config as it runs, without its secrets, what the last edit changed, and the line of a mistake [secrets-unseen]", {
     timeout: BROWSER_MS,
