@@ -93,7 +93,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/state observe observe/telemetry policy protocol runtime upstream",
   observe: "contracts contracts/control observe/trace protocol runtime",
-  "observe/audit": "contracts contracts/control observe protocol runtime/redact",
+  "observe/audit": "contracts contracts/control observe protocol runtime runtime/redact",
   "observe/calls": "contracts/control observe protocol runtime",
   "observe/metrics": "contracts observe observe/audit observe/calls protocol runtime",
   "observe/server-logs": "observe",

@@ -102,6 +102,40 @@ describe("requests", () => {
     expect(await status("/constructor")).toBe(404);
   });
 
+  it("that come at once are answered in a turn of the event loop each, so that large answers do not add up [bounded]", async () => {
+    const AT_ONCE = 16;
+    let turn = 0;
+    let isOver = false;
+    const count = () => {
+      turn++;
+      if (!isOver) setImmediate(count);
+    };
+    const written: number[] = [];
+    const answer = {
+      toJSON: () => {
+        written.push(turn);
+        return "a large one";
+      },
+    };
+    let goOn = () => {};
+    let asked = 0;
+    const allAreThere = new Promise<void>((done) => {
+      goOn = done;
+    });
+    const client = await serve({
+      "GET /large": async () => {
+        if (++asked === AT_ONCE) goOn();
+        await allAreThere;
+        return answer;
+      },
+    });
+    setImmediate(count);
+    const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => client.get("/large")));
+    isOver = true;
+    expect(answers).toEqual(Array.from({ length: AT_ONCE }, () => "a large one"));
+    expect(new Set(written).size).toBe(AT_ONCE);
+  });
+
   it("are bounded", async () => {
     let called = false;
     const client = await serve({

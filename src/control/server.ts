@@ -6,6 +6,7 @@ import { chmodSync, lstatSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { ExpectedError, type ExpectedKind, kindOfCode } from "../runtime/expected-error.js";
+import { ownTurn } from "../runtime/wait.js";
 
 /** Arguments of a tool call are the largest that come in. */
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
@@ -187,9 +188,12 @@ async function answer(
     const [, pathname = "/", search = ""] = /^([^?#]*)(?:\?([^#]*))?/.exec(path) ?? [];
     const { handler, params } = route(routes, request.method ?? "GET", pathname);
     const body = await readBody(request, maxBodyBytes);
+    // A page asks for a dozen things at once, and some are large: what answers makes one in a turn, and writes one in a turn.
+    await ownTurn();
     const result = await handler({ params, query: new URLSearchParams(search), body, signal: gone.signal });
-    if (result instanceof JsonLines) await sendLines(response, result.source, gone.signal);
-    else send(response, result === undefined ? 204 : 200, result);
+    if (result instanceof JsonLines) return await sendLines(response, result.source, gone.signal);
+    if (result !== undefined) await ownTurn();
+    send(response, result === undefined ? 204 : 200, result);
   } catch (error) {
     // A body that is not read to its end must not be taken for the next request.
     if (!request.complete) response.setHeader("Connection", "close");

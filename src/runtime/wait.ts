@@ -55,3 +55,27 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) end();
   });
 }
+
+// The event loop is one for the whole process, and so is the row in which its turns are waited for.
+const waiting: (() => void)[] = [];
+let isHandedOut = false;
+
+/**
+ * Resolves in a turn of the event loop in which nobody else goes on who waited here: where several have long work, which each
+ * does piece by piece, no two pieces are done in the same turn. Whoever came first goes first.
+ */
+export function ownTurn(): Promise<void> {
+  return new Promise((go) => {
+    waiting.push(go);
+    if (isHandedOut) return;
+    isHandedOut = true;
+    setImmediate(handOut);
+  });
+}
+
+function handOut(): void {
+  waiting.shift()?.();
+  isHandedOut = waiting.length > 0;
+  // What is set here runs in the turn after this one.
+  if (isHandedOut) setImmediate(handOut);
+}

@@ -1,9 +1,9 @@
 // The tools of a gateway for a page: in short, and a few in each turn of the event loop, however many there are.
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RolesAnswer, ToolInShort } from "../../contracts/control/tools.js";
 import type { PinLine } from "../../contracts/pins.js";
 import { ControlError, type ControlRoutes, jsonLines } from "../../control/server.js";
+import { ownTurn } from "../../runtime/wait.js";
 
 /** So many in one turn: with definitions of some kB each it takes a few milliseconds. */
 const TOOLS_A_TURN = 64;
@@ -86,7 +86,7 @@ async function rolesAnswer(
   const roles = rulesByRole(gateway).map(([role, rule]) => ({ role, rule, tools: 0, tokens: 0 }));
   let n = 0;
   for (const tool of tools) {
-    if (n++ % TOOLS_A_TURN === 0 && n > 1) await nextTurn();
+    if (n++ % TOOLS_A_TURN === 0 && n > 1) await ownTurn();
     if (signal.aborted) break;
     if (tool.quarantined !== undefined) continue;
     const tokens = tokensOf(tool);
@@ -113,7 +113,7 @@ async function* linesOf(
   let n = 0;
   for (const tool of tools) {
     if (n++ % TOOLS_A_TURN === 0 && n > 1) {
-      await nextTurn();
+      await ownTurn();
       if (signal.aborted) return;
     }
     const { name, server, ownName, description = "", quarantined } = tool;

@@ -1,7 +1,7 @@
 // Searches an audit log, newest lines first: by slices, so that who searches in a gateway does not hold up its calls.
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AuditAnswer, AuditCursor, AuditFilter, AuditLine } from "../../contracts/control/audit.js";
+import { ownTurn } from "../../runtime/wait.js";
 import { readLine } from "./chain.js";
 import { auditFiles, linesBackwards } from "./files.js";
 
@@ -34,7 +34,7 @@ export async function searchAudit(dir: string, search: AuditSearch): Promise<Aud
       const atMs = nowMs();
       if (lines.length >= maxLines || atMs - begunMs >= maxMs) return { lines, next: { file: name, before: at } };
       if (atMs - sliceMs < SLICE_MS) continue;
-      await nextTurn();
+      await ownTurn();
       sliceMs = nowMs();
     }
   }

@@ -1,6 +1,6 @@
 // Checks all files of an audit log, oldest first: by slices, so that who checks in a gateway does not hold up its calls.
 
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { ownTurn } from "../../runtime/wait.js";
 import type { ChainHead } from "./chain.js";
 import { type ChainAnchor, ChainCheck, type ChainReport } from "./check.js";
 import { type AuditFile, auditFiles, linesOf } from "./files.js";
@@ -56,7 +56,7 @@ async function checked(
       if (check.lastSeq >= lastSeq) return check.end();
       check.line(line, name, ++number);
       if (number % LINES_A_LOOK !== 0 || performance.now() - sliceMs < SLICE_MS) continue;
-      await nextTurn();
+      await ownTurn();
       signal?.throwIfAborted();
       sliceMs = performance.now();
     }
