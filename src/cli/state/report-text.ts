@@ -6,7 +6,12 @@ import { count, heading, type Style, table } from "../text/print.js";
 /** So many are shown; the rest is counted. */
 const CONFLICTS_SHOWN = 10;
 
-export function moveReportText(report: MoveReport, isDryRun: boolean, style: Style): string {
+export function moveReportText(
+  report: MoveReport,
+  isDryRun: boolean,
+  target: "engine" | "local",
+  style: Style,
+): string {
   const { from, to, kinds, conflicts, moved } = report;
   const rows = kinds.map(({ kind, count: all, hash, written, removed }) => {
     const there = all - written;
@@ -27,14 +32,17 @@ export function moveReportText(report: MoveReport, isDryRun: boolean, style: Sty
       '"prefix" in "engine", or another --state.',
     );
   } else if (isDryRun) lines.push("Nothing was written: this was a dry run.");
-  else lines.push(...movedLines(report));
+  else lines.push(...movedLines(report, target));
   return lines.join("\n");
 }
 
-function movedLines({ from, kinds }: MoveReport): string[] {
+function movedLines({ from, kinds }: MoveReport, target: "engine" | "local"): string[] {
   const all = kinds.reduce((sum, kind) => sum + kind.count, 0);
+  const moved = `Moved and verified: ${all === 1 ? "one entry" : `${all} entries`}. What is in ${from} stays, and is marked: nothing starts on it`;
+  // An engine has nothing that is one machine's own, so on the way back there is nothing of it to tell.
+  if (target === "local") return [moved, "any more, or what is queued would be sent a second time."];
   return [
-    `Moved and verified: ${all === 1 ? "one entry" : `${all} entries`}. What is in ${from} stays, and is marked: nothing starts on it`,
+    moved,
     "any more, or what is queued would be sent a second time. What is one machine's own stays there: its audit log, history and",
     "logs of servers, the logins of the operator's page, answers to inputs, and the journal of what it shares.",
   ];

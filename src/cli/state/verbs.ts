@@ -55,7 +55,7 @@ export async function runMove(
   io.signal.removeEventListener("abort", tellCutOff);
   if (input.json) printJson(io, { ...report, dryRun: input.dryRun });
   else {
-    print(io, moveReportText(report, input.dryRun, styleOf(io)));
+    print(io, moveReportText(report, input.dryRun, to, styleOf(io)));
     if (report.moved && to === "local") note(io, 'Take "engine" out of the config before the gateway is started.');
   }
   return report.conflicts.length > 0 ? Exit.failure : Exit.ok;

@@ -31,5 +31,8 @@ describe("versions of nats-server", () => {
     expect(broken("2.9.10", 3, undefined)).not.toContain("sync_interval");
     expect(broken("2.9.10", 3, undefined)).toMatch(/not yet on disk.*\n.*can lose a stream.*\n.*may come back/);
     expect(broken("2.10.22", 3, true)).toContain("can lose a stream below 2.10.23");
+    // Nothing is acknowledged by nodes that are not there.
+    const [copies] = enginePromises({ version: "2.15.1", nodes: 1, replicas: 3, syncsAlways: true });
+    expect(copies).toEqual({ holds: false, sentence: expect.stringContaining("nothing can be created") });
   });
 });

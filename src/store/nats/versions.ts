@@ -57,17 +57,7 @@ export function enginePromises({ version: text, nodes, replicas, syncsAlways }: 
   const version = readVersion(text) ?? OLDEST_VERSION;
   const has = (since: NatsVersion) => isAtLeast(version, since);
   const promises: EnginePromise[] = [
-    replicas > 1
-      ? {
-          holds: true,
-          sentence: `Acknowledged means kept by a majority of ${replicas} nodes: the loss of one loses nothing.`,
-        }
-      : {
-          holds: false,
-          sentence:
-            "Acknowledged means kept by one node: what its disk loses is lost, and while it is away nothing is written. " +
-            'Run three nodes and set "replicas" to 3.',
-        },
+    copiesPromise(nodes, replicas),
     fsyncPromise(has(WITH_SYNC), syncsAlways, replicas),
     has(WITH_SAFE_KILL)
       ? { holds: true, sentence: "A kill -9 of a node loses no stream." }
@@ -88,13 +78,29 @@ export function enginePromises({ version: text, nodes, replicas, syncsAlways }: 
       sentence: `Below ${WITH_SAFE_DUPLICATES.join(".")} an answer "duplicate" is no proof that a write was kept.`,
     });
   }
+  return promises;
+}
+
+function copiesPromise(nodes: number, replicas: number): EnginePromise {
+  // First of all: with too few nodes nothing is acknowledged, and no other sentence about copies is true.
   if (nodes < replicas) {
-    promises.push({
+    return {
       holds: false,
       sentence: `"replicas" is ${replicas}, and the cluster has ${nodes} node${nodes === 1 ? "" : "s"}: nothing can be created.`,
-    });
+    };
   }
-  return promises;
+  if (replicas > 1) {
+    return {
+      holds: true,
+      sentence: `Acknowledged means kept by a majority of ${replicas} nodes: the loss of one loses nothing.`,
+    };
+  }
+  return {
+    holds: false,
+    sentence:
+      "Acknowledged means kept by one node: what its disk loses is lost, and while it is away nothing is written. " +
+      'Run three nodes and set "replicas" to 3.',
+  };
 }
 
 function fsyncPromise(canSync: boolean, syncsAlways: boolean | undefined, replicas: number): EnginePromise {
