@@ -37,6 +37,14 @@ it("calls says of each what it waited for, and what those wait for that have not
   expect(json.map((line) => JSON.parse(line))).toEqual([KEPT, UNDER_WAY]);
 });
 
+it("calls says so where there is none to show [told-why]", async () => {
+  const none = { calls: [], underWay: [], last: 0 };
+  fakeGateway({ "/calls?limit=50": none, "/calls?server=nope&limit=50": { ...none, last: 7 } });
+  expect(await run(["calls"])).toEqual({ code: 0, out: "", err: "Nothing was called yet.\n" });
+  expect((await run(["calls", "--server", "nope"])).err).toBe("None of the calls that are kept fits.\n");
+  expect(await run(["calls", "--json"])).toEqual({ code: 0, out: "", err: "" });
+});
+
 it("calls says what is wrong with a time or a count [told-why]", async () => {
   fakeGateway();
   expect((await run(["calls", "--slower", "soon"])).err).toContain(

@@ -5,7 +5,7 @@ import { pause } from "../../runtime/wait.js";
 import { demandGateway } from "../gateway/demand.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
-import { print } from "../line/io.js";
+import { note, print } from "../line/io.js";
 
 const USUAL_CALLS = 50;
 /** As many as a gateway keeps. */
@@ -60,6 +60,9 @@ export const calls = defineCommand({
       const { calls, underWay, last } = (await client.get(`/calls?${query}`, io.signal)) as CallsAnswer;
       for (const call of calls) print(io, input.json ? JSON.stringify(call) : lineOf(call, io));
       if (isFirst) for (const call of underWay) print(io, input.json ? JSON.stringify(call) : lineUnderWay(call, io));
+      if (isFirst && !input.json && calls.length + underWay.length === 0) {
+        note(io, last === 0 ? "Nothing was called yet." : "None of the calls that are kept fits.");
+      }
       if (!input.follow) return Exit.ok;
       isFirst = false;
       query.set("after", String(last));

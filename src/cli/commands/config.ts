@@ -36,13 +36,16 @@ export const configCheck = defineCommand({
     const { ConfigError, loadConfig } = await import("../../config/load.js");
     try {
       const source = await sourceFor({ config: path, state: undefined }, io);
-      const config = loadConfig(path, {
-        env: io.env,
-        home: io.home,
-        answers: await answersFor(source),
-        checksFiles: true,
-      });
+      const options = { env: io.env, home: io.home, answers: await answersFor(source), checksFiles: true };
+      // Entries that are wrong by themselves keep nobody from hearing what else is to be said of the config.
+      const config = loadConfig(path, { ...options, wrongEntries: "keep" });
       const unusedPatterns = await unusedIn(config, source, io);
+      try {
+        loadConfig(path, options);
+      } catch (error) {
+        if (!input.json) for (const warning of [...config.warnings, ...unusedPatterns]) note(io, `warning: ${warning}`);
+        throw error;
+      }
       if (input.json) {
         const servers = config.servers.map(({ name, target }) => ({ name, kind: target.kind }));
         const { disabled, warnings } = config;

@@ -55,6 +55,11 @@ describe("list", () => {
     });
   });
 
+  it("names no kind of an entry that has neither a command nor an address", async () => {
+    writeFileSync(join(folder, "toolway.json"), '{"mcpServers":{"typo":{"comand":"x"}}}');
+    expect((await run(["list"])).out).toMatch(/typo +- +misconfigured/);
+  });
+
   it("calls no server on where the file as a whole cannot be used, and says what is wrong [status-true]", async () => {
     writeFileSync(join(folder, "toolway.json"), '{"mcpServers":{"a":{"command":"x"}},"listen":7}');
     const { code, out, err } = await run(["list"]);

@@ -94,7 +94,10 @@ function text({ tool, pin, access, example }: Known, io: Io): string {
     ...section("PIN", [pinLine(pin)]),
     ...section(
       "MAY CALL IT",
-      access.map((one) => accessLine(one)),
+      // Where the config names no role, there is none that others would be other than.
+      access.length === 1
+        ? access.map((one) => accessLine({ ...one, role: "every role" }))
+        : access.map((one) => accessLine(one)),
     ),
   ].join("\n");
 }

@@ -34,7 +34,8 @@ export const record = defineCommand({
     },
     call: {
       value: "NUMBER",
-      description: "Shows what was recorded of this call (`toolway calls --json` has numbers).",
+      description:
+        "Shows what was recorded of this call: by its `seq` in `toolway calls --json`, or the number in its address on the page.",
     },
     ...gatewayOptions,
     ...jsonOption,

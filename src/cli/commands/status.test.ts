@@ -30,6 +30,13 @@ it("config check does not call a config fine that has a warning [status-true]", 
     out: "./mine.json can be used: 1 server, 1 warning.\n",
     err: "warning: it fits no tool.\n",
   });
+  // Beside an entry that is wrong, too: who mends that one would find out about the rest only then.
+  const wrong = { ...config, mcpServers: { demo: { command: "x" }, other: { command: `\${NOT_SET}` } } };
+  writeFileSync(join(folder, "mine.json"), JSON.stringify(wrong));
+  const { code, err } = await run(["config", "check", "mine.json"]);
+  expect(code).toBe(2);
+  expect(err).toMatch(/warning: it fits no tool\.\n.*NOT_SET is not set/);
+  writeFileSync(join(folder, "mine.json"), JSON.stringify(config));
   fakeGateway({ "/roles/check": { unusedPatterns: [] } });
   expect((await run(["config", "check", "mine.json"])).out).toBe("./mine.json is fine: 1 server.\n");
 });

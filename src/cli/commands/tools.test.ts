@@ -146,6 +146,12 @@ MAY CALL IT
 `);
   });
 
+  it("speaks of every role where the config names none", async () => {
+    const access = [{ role: "(any other role)", allowed: true }];
+    fakeGateway({ ...answers, "/access?server=demo&tool=add": { access } });
+    expect((await run(["inspect", "add"])).out).toContain("MAY CALL IT\n  every role: yes\n");
+  });
+
   it("prints all of it as JSON for scripts, and says what is near a name that is not there", async () => {
     fakeGateway(answers);
     const { out } = await run(["inspect", "demo__add", "--json"]);

@@ -131,6 +131,7 @@ export async function isServed(path: string, io: Io): Promise<boolean> {
 function kindOf(entry: Readonly<Record<string, unknown>>): string {
   if (entry["command"] !== undefined) return "stdio";
   if (entry["mailbox"] !== undefined) return "mailbox";
+  if (whatOf(entry) === "") return "-";
   return entry["type"] === "sse" ? "sse" : "http";
 }
 

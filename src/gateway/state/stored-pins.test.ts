@@ -315,6 +315,8 @@ describe("StoredPins", () => {
     ]);
     expect(book.list()[1]).toMatchObject({ firstSeen: "1970-01-01T00:00:01.000Z", newHash: expect.any(String) });
     expect(() => book.diff("nobody")).toThrow('Nothing of server "nobody" is pinned');
+    book.check("github", [tool("a")]);
+    expect(() => book.diff("gihtub")).toThrow('Did you mean "github"?');
     await expect(book.accept("s", ownToolName("zzz"))).rejects.toMatchObject({ code: "not-found" });
     await expect(book.accept("s", ownToolName("odd"))).rejects.toMatchObject({ code: "denied" });
   });

@@ -11,6 +11,7 @@ import type { Target } from "../../contracts/server-spec.js";
 import type { SharedMap } from "../../contracts/store.js";
 import { accept, type ListedTool, type Pin, reject, ServerPins, type Sighting } from "../../policy/pins.js";
 import { Fault } from "../../protocol/errors.js";
+import { nearest } from "../../runtime/nearest.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
 import { iso, type KeptDefinition, keptOf, keyOf, type PinRecord, side, sizeOf, toPin } from "./pin-record.js";
 
@@ -411,7 +412,9 @@ export class StoredPins {
     const pins = this.#trusted.has(server) ? undefined : this.#servers.get(server);
     if (pins === undefined) {
       const why = this.#trusted.has(server) ? 'its entry says `"trust": "always"`' : "no tool of it has been seen yet";
-      throw new Fault("not-found", `Nothing of server "${server}" is pinned: ${why}.`);
+      const meant = this.#trusted.has(server) ? undefined : nearest(server, [...this.#servers.keys()]);
+      const hint = meant === undefined ? "" : ` Did you mean "${meant}"?`;
+      throw new Fault("not-found", `Nothing of server "${server}" is pinned: ${why}.${hint}`);
     }
     if (tool === undefined || pins.pins.has(tool)) return pins;
     const problem = pins.quarantined.get(tool);
