@@ -21,6 +21,8 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 class Child implements Link {
   readonly got: number[] = [];
   isRunning = false;
+  /** A real one takes its time. */
+  ending: Promise<void> = Promise.resolve();
   readonly #events: LinkEvents;
 
   constructor(events: LinkEvents) {
@@ -39,6 +41,7 @@ class Child implements Link {
   forget(): void {}
 
   async close(): Promise<void> {
+    await this.ending;
     this.isRunning = false;
   }
 
@@ -137,6 +140,25 @@ describe("a server that runs here", () => {
     lost.link.send("{}", ticketOf(1));
     await lost.move(false);
     expect([lost.child()?.isRunning, lost.ends]).toEqual([false, ["outcome-unknown"]]);
+  });
+
+  it("has what comes while it ends told as not sent, so that it goes to the next [placement-one]", async () => {
+    for (const isInTime of [true, false]) {
+      const scene = sceneOf();
+      await scene.link.open(new AbortController().signal);
+      const child = scene.child() as Child;
+      let ended = () => {};
+      child.ending = new Promise((resolve) => {
+        ended = resolve;
+      });
+      const moving = scene.move(isInTime);
+      await settle();
+      scene.link.send("{}", ticketOf(1));
+      expect([child.isRunning, scene.ends, scene.unsent, child.got]).toEqual([true, [], [1], []]);
+      ended();
+      await moving;
+      expect([child.isRunning, scene.ends]).toEqual([false, ["outcome-unknown"]]);
+    }
   });
 
   it("is not left running where it moved while it was started [placement-one]", async () => {

@@ -73,13 +73,14 @@ export class PlacedLink implements Link {
   }
 
   send(text: string, ticket: Ticket | undefined): void {
-    if (this.#isOver) return;
-    if (this.#isHere && (this.#leaving !== undefined || !this.#parts.place.mayRun())) {
-      // It waits for the end of this link, and goes out on the next.
+    const isLeft = this.#leaving !== undefined || (!this.#isOver && !this.#parts.place.mayRun());
+    if (this.#isHere && isLeft) {
+      // It waits for the end of this link, and goes out on the next: also while the child takes its time to end.
       if (ticket !== undefined) this.#events.onFailed(ticket, moved(), false);
       void this.#leave(false);
       return;
     }
+    if (this.#isOver) return;
     if (ticket !== undefined && this.#isHere) this.#tickets.add(ticket);
     if (this.#inner !== undefined) this.#inner.send(text, ticket);
     else if (ticket !== undefined) this.#events.onFailed(ticket, new Fault("unavailable", "Not connected."), false);
