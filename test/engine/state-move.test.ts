@@ -323,6 +323,8 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     expect(asked.err).toContain("--yes");
     const unmarked = await run("state", "unmark", configFile(prefix), "--state", dir, "--yes");
     expect(unmarked).toMatchObject({ code: 0, out: `Unmarked: the state directory ${dir}.\n` });
+    const again = await run("state", "unmark", configFile(prefix), "--of", "local", "--state", dir, "--yes");
+    expect(again).toMatchObject({ code: 1, err: expect.stringContaining("The state directory is not marked.") });
     const both = await startLocal(dir);
     await both.gateway.state.tokens.create({ id: "twice", role: "default" }, Date.now());
     await stop(both);

@@ -86,8 +86,9 @@ export async function runUnmark(
 function oneOf(found: readonly MarkFound[], asked: StatePlace | undefined): MarkFound {
   const [first, second] = found;
   if (first === undefined) {
-    const what = asked === undefined ? "Neither the state directory nor the config's engine" : `The ${asked} state`;
-    throw new UserError(`${what} is marked.`, { hint: "There is nothing to take away." });
+    const places = { local: "The state directory is not", engine: "The config's engine is not" };
+    const what = asked === undefined ? "Neither the state directory nor the config's engine is" : places[asked];
+    throw new UserError(`${what} marked.`, { hint: "There is nothing to take away." });
   }
   if (second === undefined) return first;
   throw usageError("Both the state directory and the engine are marked.", "Say which: --of local, or --of engine.");
