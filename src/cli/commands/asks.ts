@@ -5,6 +5,7 @@ import { demandGateway } from "../gateway/demand.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
 import { note, print, printJson, shown } from "../line/io.js";
+import { askRow } from "../text/asks.js";
 import { fittedTable, heading, styleOf } from "../text/print.js";
 
 const ANSWERS = ["yes", "no", "always"];
@@ -33,13 +34,7 @@ export const asksList = defineCommand({
       note(io, "Nobody waits for an answer.");
       return Exit.ok;
     }
-    const rows = shown(asks, io.isTTY).map(({ id, worker, role, server, tool, until, arguments: args }) => [
-      String(id),
-      `${worker} (${role})`,
-      `${server}/${tool}`,
-      `${Math.max(0, Math.round((Date.parse(until) - Date.now()) / 1_000))} s`,
-      args,
-    ]);
+    const rows = shown(asks, io.isTTY).map((ask) => askRow(ask, Date.now()));
     print(io, fittedTable([heading(styleOf(io), ["ID", "WHO", "TOOL", "LEFT", "ARGUMENTS"]), ...rows], io));
     note(io, `\`toolway asks answer ${asks[0]?.id} yes\` lets it run.`);
     return Exit.ok;
