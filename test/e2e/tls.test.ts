@@ -15,7 +15,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type Certificate, makeCertificate } from "../fixtures/certificates.js";
 import { listenOnLoopback } from "../fixtures/loopback.js";
 import { type Started, start } from "../fixtures/processes.js";
-import { callJson, track, waitForTools } from "./clients.js";
+import { callJson, connectV1, track, waitForTools } from "./clients.js";
 import {
   cli,
   freePort,
@@ -96,6 +96,35 @@ describe("toolway serve with a certificate", () => {
     await expect(connectTls(gateway.url, token, [])).rejects.toThrow();
     // The verbs find it by its state, whatever its certificate is.
     expect((await runCli("status", ...gateway.place)).out).toMatch(/^stateful +ready/m);
+  });
+});
+
+describe("toolway broker with a certificate", () => {
+  it("is reached by wss:// alone, by a machine that shares and by one that joins", async () => {
+    const { cert, key, env } = certificateOf("good");
+    const dir = await temporaryDirectory();
+    const state = join(dir, "broker");
+    const tls = ["--tls-cert", cert, "--tls-key", key];
+    const place = ["--listen", "127.0.0.1:0", "--state", state];
+    const one = started(start("broker", process.execPath, [cli, "broker", ...place, ...tls]));
+    await until("the broker", () => /wss:\/\/127\.0\.0\.1:\d+/.test(one.log()));
+    const [broker = ""] = /wss:\/\/127\.0\.0\.1:\d+/.exec(one.log()) ?? [];
+    const token = async (id: string, ...more: string[]) =>
+      (await runCli("token", "create", "--id", id, "--state", state, ...more)).out.trim();
+    const [studio, worker] = [
+      await token("studio", "--role", "sharer"),
+      await token("worker-1", "--role", "dev", "--may-send-to", "studio"),
+    ];
+    const config = join(dir, "mcp.json");
+    await writeFile(config, JSON.stringify({ mcpServers: { stateful: stdioFixture("stateful") } }));
+    const share = [cli, "share", config, "--broker", broker, "--as", "studio", "--state", join(dir, "share")];
+    started(start("share", process.execPath, share, { ...process.env, ...env, TOOLWAY_TOKEN: studio }));
+    const studioEntry = { mailbox: "studio", broker, token: worker };
+    const gateway = await startGateway({ names: "plain", mcpServers: { studio: studioEntry } } as never, { env });
+    const client = await connectV1(gateway.url);
+    await waitForTools(client, "count");
+    expect(await callJson(client, "count")).toMatchObject({ count: 1 });
+    await expect(fetch(`${broker.replace("wss", "http")}/healthz`)).rejects.toThrow();
   });
 });
 

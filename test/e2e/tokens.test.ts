@@ -3,7 +3,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
 import { connected, executorOf, startExecutor } from "./executor-process.js";
 import { type Gateway, sleep, startGateway, startHttpFixture, temporaryDirectory, until } from "./harness.js";
 import { hasTool, toolway } from "./operator.js";
@@ -96,10 +97,17 @@ describe("a token that expires", () => {
   it("ends what it holds open within 5 s, as often as the clock says so, and nobody else's [token-ends]", async () => {
     const { entry } = await startHttpFixture("slow");
     const servers = { wiki: { ...entry, via: "office" } };
-    const { gateway, setClock } = await gatewayWithClock({ mcpServers: servers, executors: { office: {} } });
+    const { gateway, setClock } = await gatewayWithClock({
+      mcpServers: servers,
+      executors: { office: {} },
+      mailboxes: {},
+    });
     const everlasting = readFileSync(join(gateway.stateDir, "token"), "utf8").trim();
     const brief = await create(gateway, "brief", "default", "60m");
     const office = await create(gateway, "office", "executor", "60m");
+    const studio = await create(gateway, "studio", "sharer", "60m");
+    const mailboxes = `${gateway.origin.replace("http", "ws")}/mailboxes`;
+    onTestFinished(closeBareClients);
     // One that was refused waits up to a minute before it asks again: each time has a new one.
     const dial = () => startExecutor(["--connect", `ws://127.0.0.1:${gateway.port}/executors/office`], office);
     let executor = dial();
@@ -109,15 +117,19 @@ describe("a token that expires", () => {
 
     for (const when of [FIRST, "once more, after the clock was set back"]) {
       const held = await holdAll(gateway, brief);
+      const box = await BareClient.connect(mailboxes, "studio", studio);
       await connected(gateway, "office");
       // Of what has not ended nothing is ended, though the gateway has looked; least of all where it has ended before.
       if (when !== FIRST) await sleep(LOOKS_MS);
       expect([when, states(held)]).toEqual([when, held.map(({ what }) => [what, undefined])]);
+      expect(box.closed).toBeUndefined();
       setClock(2 * HOUR);
       const set = performance.now();
       await until("the end of what was open", () => held.every(({ state }) => state.ended !== undefined));
       await until("the executor's end", async () => (await executorOf(gateway, "office")).members.length === 0);
+      await until("the end of the mailbox's socket", () => box.closed !== undefined);
       expect(performance.now() - set).toBeLessThan(ENDED_MS);
+      expect(box.closed?.reason).toContain("the token has ended");
       expect(states(held)).toEqual(held.map(({ what }) => [what, "cleanly"]));
       expect((await post(gateway.url, initialize("0"), { authorization: `Bearer ${brief}` })).status).toBe(401);
       // The clock was wrong: what it ended may come again.
