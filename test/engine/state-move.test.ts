@@ -43,6 +43,8 @@ interface Kind {
   readonly removed: number;
 }
 
+const byText = (a: string, b: string) => a.localeCompare(b);
+
 describe.skipIf(natsPrograms.length === 0)(title, () => {
   let nats: Nats;
   let connection: NatsConnection;
@@ -272,6 +274,54 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     expect((await taker.message()).id).toBe("m-2");
     taker.socket.terminate();
     await stop(third);
+  });
+
+  it("goes to the engine, back and there again with its receipts, and nothing is sent twice [engine-move] [no-double-effect]", async () => {
+    const own = another();
+    const [prefix, stateDir, ledger] = [`try-${tries}`, join(own, "state"), join(own, "ledger.jsonl")];
+    const files = ["--ledger", ledger];
+    server = await startHttpFixture("tracker", files);
+    const first = await startLocal(stateDir);
+    await first.gateway.servers.get("tracker")?.firstTry;
+    await server.kill();
+    const [one, two, three] = [await write(first, "one"), await write(first, "two"), await write(first, "three")];
+    const stateOf = async (at: EngineGateway, id: string) => (await at.gateway.outbox?.show(id))?.state;
+    await stop(first);
+    const moved = async (to: "engine" | "local") => expect(await move(to, prefix, stateDir)).toMatchObject({ code: 0 });
+    const movedReceipts = ({ gateway }: EngineGateway) =>
+      [...(gateway.state.engine?.shared.map("moved-receipts").entries() ?? [])].map(([id]) => id).sort(byText);
+
+    await moved("engine");
+    const second = await startShared(prefix, stateDir);
+    expect(movedReceipts(second)).toEqual([one, two, three].sort(byText));
+    await until("its partitions", async () => (await stateOf(second, one)) === "queued");
+    const four = await write(second, "four");
+    await stop(second);
+
+    await moved("local");
+    const third = await startLocal(stateDir);
+    server = await startHttpFixture("tracker", files, server.port);
+    for (const id of [one, two, three, four]) {
+      const { result } = await call(third, "toolway__receipt", { id, wait: 45 });
+      expect(result?.["structuredContent"]).toMatchObject({ receipt: id, state: "done" });
+    }
+    // As one is after a week.
+    await stop(third);
+    const disk = await openState(stateDir, {});
+    const kept = disk.store?.map<{ readonly id: string }>("outbox");
+    for (const [key, { id }] of [...(kept?.entries() ?? [])]) if (id === two) await kept?.delete(key);
+    await disk.close();
+
+    await moved("engine");
+    const fourth = await startShared(prefix, stateDir);
+    expect(movedReceipts(fourth)).toEqual([one, three].sort(byText));
+    for (const id of [one, three, four]) {
+      await until("its receipt", async () => (await stateOf(fourth, id)) === "done");
+    }
+    expect(await stateOf(fourth, two)).toBeUndefined();
+    for (const name of ["one", "three", "four"]) expect(await write(fourth, name)).toBe("");
+    expect(effectsIn(ledger).map(({ title: name }) => name)).toEqual(["one", "two", "three", "four"]);
+    await stop(fourth);
   });
 
   it("is gone on with after kill -9, brought up to date, and stops at what is another's [engine-move]", async () => {

@@ -11,7 +11,7 @@ import { type GatewayRecord, gatewayOf, LEASE_MS } from "../../store/ownership/o
 import { PARTITIONS } from "../../store/ownership/partitions.js";
 import { engineKeys, findSealingKey, giveSealingKey } from "../engine/keyring.js";
 import type { EngineKey, WrappedKey } from "../engine/keys.js";
-import { MoveError, type QueueKind } from "./kinds.js";
+import { KEPT_WRITES, MOVED_RECEIPTS, MoveError, type QueueKind } from "./kinds.js";
 import {
   type Append,
   appendInBatches,
@@ -134,7 +134,7 @@ export class EngineSide implements Side {
 
   async append(kind: QueueKind, all: readonly Append[], written: (count: number) => void): Promise<void> {
     for (const [partition, items] of byPartition(all)) {
-      if (kind.name === "kept writes") await this.#knowReceipts(partition, items);
+      if (kind === KEPT_WRITES) await this.#knowReceipts(partition, items);
       await appendInBatches(kind, await this.#owned(kind.group, partition), items, this.maxValueBytes, written);
     }
   }
@@ -146,6 +146,15 @@ export class EngineSide implements Side {
   async reread(): Promise<void> {
     await this.#closeStores();
     if (this.#stores !== undefined) await this.#begin(this.#stores);
+  }
+
+  /** Receipts of an earlier move may have been forgotten since, on the disk that this one comes from. */
+  async tidy(): Promise<void> {
+    const map = this.#opened().map(MOVED_RECEIPTS);
+    const there = await this.queue(KEPT_WRITES);
+    const ids = new Set([...there.values()].flatMap((items) => items.map(({ name }) => name)));
+    const gone = [...map.entries()].map(([id]) => id).filter((id) => !ids.has(id));
+    await inParallel(gone, (id) => map.delete(id));
   }
 
   /** A gateway that is frozen renews nothing, and may wake up: who opens a partition for its owner shuts out the last one. */
@@ -252,7 +261,7 @@ export class EngineSide implements Side {
 
   /** Receipts name their partition there. Of those that were given on a disk it is written down, before they are there. */
   async #knowReceipts(partition: number, items: readonly Append[]): Promise<void> {
-    const map = this.#opened().map("moved-receipts");
+    const map = this.#opened().map(MOVED_RECEIPTS);
     const unnamed = items.filter(({ name }) => !name.startsWith(`p${partition}_`));
     await inParallel(unnamed, ({ name }) => map.put(name, { v: 1, partition }));
   }

@@ -25,6 +25,9 @@ const LOCAL_ONLY: ReadonlySet<string> = new Set([
   "journal-parts",
 ]);
 
+/** In an engine: the partitions of receipts whose ids name none, since they were given on a disk. */
+export const MOVED_RECEIPTS = "moved-receipts";
+
 /** Of gateways that live, and of how they share the engine. The default token is a file elsewhere, and moved as such. */
 const ENGINE_ONLY: ReadonlySet<string> = new Set([
   "budgets",
@@ -36,7 +39,7 @@ const ENGINE_ONLY: ReadonlySet<string> = new Set([
   "login-claims",
   "mail-gateways",
   "mail-partitions",
-  "moved-receipts",
+  MOVED_RECEIPTS,
   "partitions",
 ]);
 
@@ -108,7 +111,7 @@ function lastSequence(store: Store): number {
   return last;
 }
 
-const outbox: QueueKind = {
+export const KEPT_WRITES: QueueKind = {
   name: "kept writes",
   group: undefined,
   isWaiting: ([record]) => ["queued", "sending"].includes((parsed(record) as { state?: string }).state ?? ""),
@@ -245,7 +248,7 @@ const dead: QueueKind = {
   },
 };
 
-export const QUEUES: readonly QueueKind[] = [outbox, holds, mail, dead];
+export const QUEUES: readonly QueueKind[] = [KEPT_WRITES, holds, mail, dead];
 
 /**
  * Whose partition a message is in: that of the mailbox which it is for; an answer's is that of whoever was asked, so that a

@@ -102,6 +102,9 @@ export class LocalSide implements Side {
   /** Reads are from the disk's pages, as they were committed. */
   async reread(): Promise<void> {}
 
+  /** There is nothing of the kind on a disk. */
+  async tidy(): Promise<void> {}
+
   /** The lock does. */
   async shutOut(): Promise<void> {}
 

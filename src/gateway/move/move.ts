@@ -133,6 +133,7 @@ class Move {
     if (token.plan.put.length + token.plan.remove.length > 0) await target.setDefaultToken(source.defaultToken());
     for (const work of queues) await this.#copyQueue(work);
     await this.#verify(kinds);
+    await target.tidy();
     await this.#demandNobody();
     await this.#marked(kept.store, "moved");
     await setMark(demandStore(target), undefined);

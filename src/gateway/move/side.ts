@@ -35,6 +35,8 @@ export interface Side {
   remove(kind: QueueKind, partition: number, keys: readonly string[]): Promise<void>;
   /** Makes what is missing: it can be written to from now on. */
   prepare(key: Uint8Array): Promise<void>;
+  /** What is written down about things that are not there any more goes. To be called when all has arrived, and was read anew. */
+  tidy(): Promise<void>;
   /** What is read from now on is what is stored, and not what was written here. */
   reread(): Promise<void>;
   /** Whoever had a part of what is queued, and is not heard, is refused what it writes from now on. */
