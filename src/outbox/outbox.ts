@@ -22,7 +22,7 @@ import { COMMIT_MS, FORGOTTEN_AT_ONCE, LONGEST_SLEEP_MS, MAX_WAITERS, REWRITE_MS
 import type { Result, Step } from "./lanes/step.js";
 import { readRecord, type StrangeRecord, strangeRecord } from "./lanes/write.js";
 import { logWrite } from "./log-line.js";
-import type { OutboxParts } from "./parts.js";
+import type { OutboxParts, PassedOn } from "./parts.js";
 import { isMeant, otherTarget, verdictOn } from "./target.js";
 
 /** What is known of a write while somebody waits for it, or it is on its way. */
@@ -135,18 +135,22 @@ export class Outbox implements OutboxIntake {
   }
 
   /**
-   * False where the call is none of ours and goes its way. `minted` is its key where it has none. `isOther`: the name means another
-   * server where it came to, so that it joins a write of its key, and is not taken anew. Throws a Fault where it is refused.
+   * False where the call is none of ours and goes its way. `passed` is of one that came to another gateway: where its name means
+   * another server there, or the tool has no outbox here, it joins a write of its key, and is not taken anew. Throws a Fault
+   * where it is refused.
    */
-  take(call: AgentCall, server: string, tool: OwnToolName, minted?: string, isOther = false): boolean {
-    const said = this.#parts.terms(server, tool);
+  take(call: AgentCall, server: string, tool: OwnToolName, passed: PassedOn = {}): boolean {
+    const own = this.#parts.terms(server, tool);
+    // By the terms of whoever passed it on a key is found that was kept before, and nothing else is kept.
+    const said = own ?? passed.terms;
+    const isOnlyKnown = own === undefined || passed.isOther === true;
     if (said === undefined || call.caller.beforeSend !== undefined || isAnswer(call.message)) return false;
     const { principal, era, version } = call.caller;
     const to = { server, tool, principal: principal.id };
     // Before it is read: what comes of a longer one would hold up everybody else.
     refuseLonger(call.message.text.length);
-    const { message, isMinted, ...keyed } = keyedCall(call.message, to, said.key, minted);
-    if (isOther && !this.lanes.hasKey(keyed.keyHash)) return false;
+    const { message, isMinted, ...keyed } = keyedCall(call.message, to, said.key, passed.minted);
+    if (isOnlyKnown && !this.lanes.hasKey(keyed.keyHash)) return false;
     // A key that never left finds nothing at the server, whatever was done there: nothing follows from asking for it.
     const isKeyKept = isMinted && (said.key === undefined || said.key.in === "message");
     const terms = isKeyKept && said.confirm !== undefined ? { ...said, confirm: undefined } : said;

@@ -13,6 +13,16 @@ import type { WriteFacts } from "./lanes/write.js";
 /** May this write go to its server now? */
 export type DeliveryVerdict = Extract<Result, { kind: "denied" | "revoked" | "quarantine" }> | undefined;
 
+/** Of a call that another gateway passed on. */
+export interface PassedOn {
+  /** The key that was made for it there, where its agent gave none. */
+  readonly minted?: string;
+  /** Its server's name means another server there. */
+  readonly isOther?: boolean;
+  /** What the config says of the tool there. */
+  readonly terms?: OutboxTerms | undefined;
+}
+
 export interface OutboxParts {
   readonly store: Store;
   readonly clock: Clock;

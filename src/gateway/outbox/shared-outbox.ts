@@ -44,6 +44,7 @@ export function openSharedOutbox(
       return { outbox: one, operations: new OutboxOperations(one, systemClock) };
     },
     targetOf: (server) => parts.targetOf?.(server),
+    termsOf: (server, tool) => parts.terms(server, tool),
     deliver: parts.send,
     giveBack,
   });

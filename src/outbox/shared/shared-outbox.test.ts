@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { DONE as DONE_THERE, eachWorld, TOOL, type World } from "../../../test/fixtures/outbox/world.js";
+import { DONE as DONE_THERE, eachWorld, KEYED, TOOL, type World } from "../../../test/fixtures/outbox/world.js";
 import type { Partitions } from "../../contracts/engine/partitions.js";
 import { PeerError, type Peers } from "../../contracts/engine/peers.js";
 import { ownToolName } from "../../contracts/names.js";
+import type { OutboxTerms } from "../../contracts/outbox.js";
 import type { AgentCall } from "../../contracts/service.js";
 import type { Store } from "../../contracts/store.js";
 import { parseMessage, type RequestMessage } from "../../protocol/message.js";
@@ -165,7 +166,7 @@ describe("a call that is passed to the gateway that keeps its server's writes", 
   });
 });
 
-describe("a call that is passed here, where its server's name means another", () => {
+describe("a call that is passed here", () => {
   let kept: World;
   let store: Store;
   eachWorld((one, on) => {
@@ -173,7 +174,7 @@ describe("a call that is passed here, where its server's name means another", ()
     store = on;
   });
 
-  it("joins the write that an owner before kept under its key, and is kept under no other [engine-entries] [no-double-effect]", async () => {
+  const owner = async () => {
     let onTake = async (body: Uint8Array) => body;
     const answer: Peers["answer"] = (kind, act) => {
       if (kind === PASS_TAKE) onTake = async (body) => act("a", body);
@@ -190,13 +191,18 @@ describe("a call that is passed here, where its server's name means another", ()
       giveBack: () => {},
     });
     await outbox.taken(1, store);
-    const { call: passed } = kept.make({ title: "a" });
-    const take = async (minted: string) => {
-      const head = { server: "tracker", tool: TOOL, minted, target: "theirs", call: factsOf(passed) };
-      return decodeReply(await onTake(frame(head)));
+    return async (passed: AgentCall, head: { minted: string; target: string; terms?: OutboxTerms }) => {
+      const whole = { server: "tracker", tool: TOOL, ...head, call: factsOf(passed) };
+      return decodeReply(await onTake(frame(whole)));
     };
+  };
+
+  it("joins the write that an owner before kept under its key where its server's name means another, and is kept under no other [engine-entries] [no-double-effect]", async () => {
+    const takeAs = await owner();
+    const { call: passed } = kept.make({ title: "a" });
+    const take = (minted: string) => takeAs(passed, { minted, target: "theirs" });
     // As the owner before us took it.
-    kept.outbox.take(passed, "tracker", TOOL, "minted");
+    kept.outbox.take(passed, "tracker", TOOL, { minted: "minted" });
     await kept.rest();
     await kept.answer(DONE_THERE);
     expect(await take("minted")).toMatchObject({ kind: "replied" });
@@ -204,5 +210,20 @@ describe("a call that is passed here, where its server's name means another", ()
     expect(await take("another")).toEqual({ kind: "not-kept" });
     expect(kept.records).toHaveLength(1);
     expect(kept.sent).toHaveLength(1);
+  });
+
+  it("joins it where the config has no outbox for the tool any more, by the terms of whoever passed it on [engine-outbox] [no-double-effect]", async () => {
+    const takeAs = await owner();
+    const { call: passed } = kept.make({ title: "a", request_id: "its own" });
+    kept.outbox.take(passed, "tracker", TOOL, { minted: "minted" });
+    await kept.rest();
+    await kept.answer(DONE_THERE);
+    kept.terms = undefined;
+    const again = { minted: "another", target: "ours", terms: KEYED };
+    expect(await takeAs(passed, again)).toMatchObject({ kind: "replied" });
+    expect(kept.givenBack).toBe(1);
+    const { call: other } = kept.make({ title: "b", request_id: "another" });
+    expect(await takeAs(other, again)).toEqual({ kind: "not-kept" });
+    expect([kept.records.length, kept.sent.length]).toEqual([1, 1]);
   });
 });

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import type { PartitionKeeper, Partitions } from "../../contracts/engine/partitions.js";
 import type { PeerError, Peers } from "../../contracts/engine/peers.js";
 import { type OwnToolName, ownToolName } from "../../contracts/names.js";
-import type { OutboxIntake, OutboxLimits, Receipt } from "../../contracts/outbox.js";
+import type { OutboxIntake, OutboxLimits, OutboxTerms, Receipt } from "../../contracts/outbox.js";
 import type { AgentCall } from "../../contracts/service.js";
 import type { Store } from "../../contracts/store.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
@@ -58,6 +58,7 @@ export interface SharedOutboxOptions {
   readonly make: (parts: PartitionParts) => OpenPartition;
   /** Which server a name means here. */
   readonly targetOf?: (server: string) => string | undefined;
+  readonly termsOf?: (server: string, tool: OwnToolName) => OutboxTerms | undefined;
   /** Sends a call that is not kept, past policy. */
   readonly deliver: (call: AgentCall, server: string, tool: OwnToolName) => void;
   readonly giveBack: (call: AgentCall, server: string) => void;
@@ -69,6 +70,8 @@ interface TakeHead {
   readonly minted: string;
   /** Which server its name means where the call came to. */
   readonly target?: string | undefined;
+  /** As they are where the call came to: the owner may have none for the tool. Absent where an older gateway passes it on. */
+  readonly terms?: OutboxTerms | undefined;
   readonly call: CallFacts;
 }
 
@@ -194,13 +197,15 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     if (own !== undefined) return own.outbox.take(call, server, tool);
     if (call.caller.beforeSend !== undefined || isAnswer(call.message)) return false;
     const minted = randomBytes(16).toString("base64url");
-    const head: TakeHead = { server, tool, minted, target: this.#options.targetOf?.(server), call: factsOf(call) };
+    const { targetOf, termsOf } = this.#options;
+    const [target, terms] = [targetOf?.(server), termsOf?.(server, tool)];
+    const head: TakeHead = { server, tool, minted, target, terms, call: factsOf(call) };
     void this.pass({
       call,
       partition,
       kind: PASS_TAKE,
       head,
-      here: () => this.at(partition)?.outbox.take(call, server, tool, minted) ?? false,
+      here: () => this.at(partition)?.outbox.take(call, server, tool, { minted }) ?? false,
       notKept: (mayBeKept) => {
         // What may be kept is delivered by whoever keeps it: sent from here too, it would be done twice.
         if (mayBeKept) call.reply(faultReply(new Fault("outcome-unknown", MAY_BE_KEPT)));
@@ -310,13 +315,13 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
   }
 
   async #onTake(body: Uint8Array): Promise<Uint8Array> {
-    const [{ server, tool, minted, target, call }] = unframe<TakeHead>(body);
+    const [{ server, tool, minted, target, terms, call }] = unframe<TakeHead>(body);
     const own = this.at(this.#options.partitions.of(server));
     if (own === undefined) return frame({ kind: "not-owner" });
     // It would be sent to another server than its agent called: whoever passed it on sends it, and nobody keeps it. Unless an owner
     // before us did, where the name meant the same.
     const isOther = target !== undefined && target !== this.#options.targetOf?.(server);
-    return this.run(call, (passed) => own.outbox.take(passed, server, ownToolName(tool), minted, isOther));
+    return this.run(call, (passed) => own.outbox.take(passed, server, ownToolName(tool), { minted, isOther, terms }));
   }
 
   #takeHere({ call, here, notKept, givesBack }: Passing, isAsked: boolean): void {
