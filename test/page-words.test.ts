@@ -9,6 +9,7 @@ import { caughtWords, type Known, needsOf } from "../dashboard/needs.js";
 import { flowPicture } from "../dashboard/overview/flow-layout.js";
 import type { ServerStatus } from "../src/contracts/status.js";
 import { hiddenIn, visible } from "../src/runtime/visible.js";
+import { CHARACTER } from "./fixtures/characters.js";
 
 const NOTHING: Known = {
   servers: [],
@@ -92,7 +93,7 @@ describe("a text of somebody else's", () => {
 
   it("loses nothing and hides nothing, in 2,000 texts [terminal-inert]", () => {
     fc.assert(
-      fc.property(fc.string({ unit: "binary" }), (text) => {
+      fc.property(fc.string({ unit: CHARACTER }), (text) => {
         const pieces = piecesOf(text, false);
         for (const piece of pieces) expect(hiddenIn(piece.text)).toEqual([]);
         const shown = pieces.map((piece) => (piece.isHidden ? `\\u{${piece.text.slice(2)}}` : piece.text)).join("");

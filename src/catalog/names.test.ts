@@ -2,6 +2,7 @@ import { deepStrictEqual, strictEqual } from "node:assert";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { histories } from "../../test/faults/length.js";
+import { CHARACTER } from "../../test/fixtures/characters.js";
 import { exposedName, ownName } from "../contracts/names.js";
 import type { Override } from "../contracts/settings.js";
 import { fold, MAX_NAME } from "./name-shape.js";
@@ -30,7 +31,7 @@ function prefixed(sources: readonly NameSource[], before?: Assignment & { prefix
 }
 
 const hostile = fc.oneof(
-  fc.string({ unit: "binary", maxLength: 40 }),
+  fc.string({ unit: CHARACTER, maxLength: 40 }),
   fc.string({ unit: "grapheme", maxLength: 320 }),
   fc.string({ unit: fc.constantFrom("a", "A", "b", "_", "-", "."), maxLength: 6 }),
   fc.string({ unit: fc.constantFrom("a", "b"), minLength: 30, maxLength: 300 }),

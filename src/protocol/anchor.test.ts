@@ -3,6 +3,7 @@ import { Readable } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { histories } from "../../test/faults/length.js";
+import { CHARACTER } from "../../test/fixtures/characters.js";
 import { findAnchor, largeReply } from "./anchor.js";
 import { renderReply } from "./reply.js";
 
@@ -30,7 +31,7 @@ const { value } = fc.letrec<{ value: unknown }>((tie) => ({
     fc.integer(),
     fc.boolean(),
     fc.constant(null),
-    fc.string({ maxLength: 12, unit: "binary" }),
+    fc.string({ maxLength: 12, unit: CHARACTER }),
     fc.array(tie("value"), { maxLength: 3 }),
     fc.array(fc.tuple(name, tie("value")), { maxLength: 3 }).map((pairs) => Object.fromEntries(pairs)),
   ),

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { parseTree } from "jsonc-parser";
 import { describe, expect, it } from "vitest";
 import { histories } from "../../test/faults/length.js";
+import { CHARACTER } from "../../test/fixtures/characters.js";
 import { mayNameIdOrMethod } from "./bytes/scan-bytes.js";
 import { flawOfLong, flawOfShort, isAmbiguous, MemberCheck, Utf8Check } from "./check-reply.js";
 
@@ -171,7 +172,7 @@ describe("UTF-8 in pieces", () => {
     const bytes = fc.array(
       fc.oneof(
         fc.uint8Array({ maxLength: 4 }),
-        fc.string({ unit: "binary" }).map((text) => Buffer.from(text)),
+        fc.string({ unit: CHARACTER }).map((text) => Buffer.from(text)),
       ),
       { maxLength: 8 },
     );

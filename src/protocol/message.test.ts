@@ -2,15 +2,18 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { histories } from "../../test/faults/length.js";
+import { histories, quicker } from "../../test/faults/length.js";
+import { CHARACTER } from "../../test/fixtures/characters.js";
 import { Fault } from "./errors.js";
 import type { JsonObject } from "./jsonrpc.js";
 import { locate, parseMessage, rewrite, type Scans } from "./message.js";
 import { deeperThan, scanElements, scanMembers, skipValue, splice } from "./scan.js";
 
+/** Each builds its text out of hundreds of choices. */
+const RUNS = { numRuns: quicker(100, 30) };
 const SPACE = fc.stringMatching(/^[ \t\r\n]{0,3}$/);
 const KEY = fc.oneof(
-  fc.string({ unit: "binary" }),
+  fc.string({ unit: CHARACTER }),
   fc.constantFrom("id", "name", "params", "__proto__", "constructor", 'a"b', "a\\", "\u2028", "\ud800", ""),
 );
 
@@ -56,6 +59,7 @@ describe("scanning", () => {
           for (const { key, start, end } of members) expect(JSON.parse(text.slice(start, end))).toEqual(value[key]);
         },
       ),
+      RUNS,
     );
   });
 
@@ -70,6 +74,7 @@ describe("scanning", () => {
           expect(scanElements(text, 0, max)).toEqual(scanElements(text, 0).slice(0, max));
         },
       ),
+      RUNS,
     );
   });
 
@@ -105,7 +110,7 @@ const request = (params: string) => parseMessage(`{"jsonrpc":"2.0","id":1,"metho
 
 describe("rewriting", () => {
   it("changes the values at the paths and nothing else, not even white space", () => {
-    const name = fc.string({ unit: "binary" });
+    const name = fc.string({ unit: CHARACTER });
     const params = fc.record({
       name,
       arguments: object,
@@ -137,6 +142,7 @@ describe("rewriting", () => {
           if (!Object.hasOwn(expected.params._meta, "progressToken")) expect(undone).toBe(message.text);
         },
       ),
+      RUNS,
     );
   });
 

@@ -95,8 +95,8 @@ function reconnect(client: Party, executor: Party, between: () => void): void {
   const clientHas = client.channel.received;
   executor.channel.detach();
   const executorHas = executor.channel.received;
-  expect(executor.channel.canResume(clientHas)).toBe(true);
-  expect(client.channel.canResume(executorHas)).toBe(true);
+  strictEqual(executor.channel.canResume(clientHas), true);
+  strictEqual(client.channel.canResume(executorHas), true);
   client.end = new End();
   executor.end = new End();
   client.channel.openLasting(client.end, executorHas);

@@ -2,6 +2,7 @@ import { PassThrough } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { histories } from "../../../test/faults/length.js";
+import { CHARACTER } from "../../../test/fixtures/characters.js";
 import { type Io, note, shown } from "./io.js";
 
 /** What a terminal obeys, or an eye overlooks; line breaks and tabs are neither. */
@@ -9,7 +10,7 @@ const HIDDEN = /(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 const text = fc.string({
   unit: fc.oneof(
     fc.constantFrom(..."\u001b\u009b\u0007\r\n\t\u202e\u200b]8;[2Ja"),
-    fc.string({ minLength: 1, maxLength: 1, unit: "binary" }),
+    fc.string({ minLength: 1, maxLength: 1, unit: CHARACTER }),
   ),
 });
 

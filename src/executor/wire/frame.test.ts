@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { histories } from "../../../test/faults/length.js";
+import { CHARACTER } from "../../../test/fixtures/characters.js";
 import {
   decoded,
   type Frame,
@@ -20,7 +21,7 @@ const method = fc.constantFrom(BODY_DELTA, UPLOAD);
 /** Ours, and what only the long way can read: quotes, backslashes, control characters, any script. */
 const requestId = fc.oneof(
   fc.nat().map((n) => `http-${n}`),
-  fc.string({ unit: "binary", maxLength: 400 }),
+  fc.string({ unit: CHARACTER, maxLength: 400 }),
 );
 const data = fc.uint8Array({ maxLength: 3_000 }).map((bytes) => Buffer.from(bytes));
 const id = fc.oneof(fc.integer(), fc.string());

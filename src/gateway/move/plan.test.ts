@@ -1,12 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { histories } from "../../../test/faults/length.js";
 import { digestOf, mergeByTime, planList, planMap, sumOfLists, sumOfMap } from "./plan.js";
 
 const keys = fc.constantFrom("a", "b", "c", "d", "e");
 const values = fc.constantFrom("1", "2", "3");
 const index = fc.array(fc.tuple(keys, values), { maxLength: 8 }).map((entries) => new Map<string, string>(entries));
 const list = fc.array(values, { maxLength: 8 });
-const RUNS = { numRuns: 5_000 };
+const RUNS = { numRuns: histories(5_000) };
 
 describe("a plan for a map", () => {
   it("comes to what the source has, and writes nothing that is the same, where the target has a copy", () => {

@@ -264,15 +264,15 @@ it("a batch that is half written when the chain is checked is no torn line, and 
 it("is checked while it is written, while files are begun and old ones removed, and nothing is called wrong or torn [audit-tells]", async () => {
   const { audit } = await open({}, { maxFileBytes: 8 * 1024, maxBytes: 128 * 1024 });
   let isOver = false;
+  let checks = 0;
   const load = async () => {
-    for (let round = 0; round < 120; round++) {
+    for (let round = 0; round < quicker(120, 30) || checks < 6; round++) {
       for (let i = 0; i < 25; i++) audit.take(call({ ms: i, tool: `tool-${i}` }));
       await audit.flush();
     }
     isOver = true;
   };
   const written = load();
-  let checks = 0;
   while (!isOver) {
     const report = await verifyAudit(dir, [], { written: () => audit.head });
     expect(report).toMatchObject({ wrong: undefined, notes: [] });
@@ -280,7 +280,6 @@ it("is checked while it is written, while files are begun and old ones removed, 
   }
   await written;
   await audit.close();
-  expect(checks).toBeGreaterThan(5);
   expect(lines().some(({ kind }) => kind === "removed")).toBe(true);
 });
 

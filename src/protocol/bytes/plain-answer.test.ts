@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { histories } from "../../../test/faults/length.js";
+import { CHARACTER } from "../../../test/fixtures/characters.js";
 import { plainAnswer } from "./plain-answer.js";
 
 const RUNS = histories(3_000, 100_000);
@@ -14,7 +15,7 @@ const ORDERS = [
   ["id", "result", "jsonrpc"],
 ] as const;
 
-const results = fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue({ maxDepth: 5 }), { maxKeys: 5 });
+const results = fc.dictionary(fc.string({ unit: CHARACTER }), fc.jsonValue({ maxDepth: 5 }), { maxKeys: 5 });
 const answers = fc
   .tuple(results, fc.nat(), fc.constantFrom(...ORDERS), fc.constantFrom(undefined, 1, "\t", "\r\n"))
   .map(([result, id, order, indent]) => {

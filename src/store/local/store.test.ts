@@ -1,11 +1,16 @@
+import { strictEqual } from "node:assert";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { histories, quicker } from "../../../test/faults/length.js";
 import type { DumpEntry, Store } from "../../contracts/store.js";
 import type { Migration } from "./migrations.js";
 import { openStore } from "./store.js";
+
+/** Each round of the writers waits for the disk. */
+const EACH_WRITES = quicker(100, 20);
 
 let dir: string;
 let open: Store[] = [];
@@ -46,7 +51,7 @@ describe("a map", () => {
     const expected = new Map<string, unknown>();
     // `grapheme` reaches NUL, combining marks and characters outside the BMP.
     const key = fc.string({ unit: "grapheme", maxLength: 40 });
-    for (const [k, json] of fc.sample(fc.tuple(key, fc.json()), { numRuns: 400, seed: 7 })) {
+    for (const [k, json] of fc.sample(fc.tuple(key, fc.json()), { numRuns: histories(400), seed: 7 })) {
       expected.set(k, JSON.parse(json));
     }
     expected.set("", "the empty key");
@@ -117,7 +122,7 @@ describe("a log", () => {
     const store = await start();
     const log = store.log("many");
     await store.batch((b) => {
-      for (let i = 1; i <= 3000; i++) expect(b.append(log, String(i)).sequence).toBe(i);
+      for (let i = 1; i <= 3000; i++) strictEqual(b.append(log, String(i)).sequence, i);
     });
     expect([...log.entries()].map(([n]) => n)).toEqual(Array.from({ length: 3000 }, (_, i) => i + 1));
   });
@@ -217,10 +222,10 @@ describe("the store", () => {
     const map = store.map<number>("m");
     await Promise.all(
       Array.from({ length: 16 }, async (_, w) => {
-        for (let i = 0; i < 100; i++) await map.put(`${w}/${i}`, i);
+        for (let i = 0; i < EACH_WRITES; i++) await map.put(`${w}/${i}`, i);
       }),
     );
-    expect([...map.entries()]).toHaveLength(1600);
+    expect([...map.entries()]).toHaveLength(16 * EACH_WRITES);
   });
 
   it("refuses to queue without bound", async () => {
