@@ -63,6 +63,12 @@ export function needsOf(known: Known): Need[] {
   ];
 }
 
+/** The words of `toolway status`: what the supervisor does next is its business, that a server is down is the reader's. */
+export function stateWord({ state, circuit }: Pick<ServerStatus, "state" | "circuit">): string {
+  if (state === "ready" && circuit !== "closed") return `circuit ${circuit}`;
+  return state === "backoff" ? "down" : state;
+}
+
 /** Whether agents can use it now, or could if they asked. What was stopped by a person is as they want it. */
 export function isFine({ state, circuit }: ServerStatus): boolean {
   return (state === "ready" || state === "idle" || state === "stopped" || state === "starting") && circuit === "closed";

@@ -1,14 +1,43 @@
 // What the operator's page works out of what it is told, before a browser draws it.
 
 import { describe, expect, it } from "vitest";
+import { agentRows } from "../dashboard/agents.js";
+import { stateWord } from "../dashboard/needs.js";
 import { hourPicture } from "../dashboard/servers/hour.js";
 import { pinWords, sinceWords, unusedTools, whoMayCall } from "../dashboard/tools/unused.js";
 import { joinedWrites, laneRows, waitWords } from "../dashboard/waiting/lanes.js";
 import { lifeOf } from "../dashboard/waiting/life.js";
+import { styleOf } from "../src/cli/text/print.js";
+import { stateText } from "../src/cli/text/status.js";
 import type { HistoryAnswer } from "../src/contracts/control/history.js";
 import type { ToolInShort } from "../src/contracts/control/tools.js";
 import { ownToolName } from "../src/contracts/names.js";
 import type { OutboxEntry, OutboxLane } from "../src/contracts/outbox.js";
+import type { ServerStatus } from "../src/contracts/status.js";
+
+describe("a server's state", () => {
+  it("is told by the words of `toolway status`", () => {
+    const said = (state: "ready" | "backoff" | "ejected", circuit: "closed" | "open" | "half-open") =>
+      stateText({ state, circuit } as ServerStatus, styleOf({ env: {}, isTTY: false }));
+    for (const state of ["ready", "backoff", "ejected"] as const) {
+      for (const circuit of ["closed", "open", "half-open"] as const) {
+        expect(stateWord({ state, circuit })).toBe(said(state, circuit));
+      }
+    }
+  });
+});
+
+describe("agents that are connected", () => {
+  it("are one row where they are alike, because their calls are counted together", () => {
+    const agent = { principal: "ann", role: "dev", client: "claude", era: "legacy", version: "2025-06-18" } as const;
+    const seen = { ...agent, server: undefined, calls: 16, failed: 2, lastCallAt: undefined };
+    const rows = agentRows([seen, { ...seen, principal: "bob", calls: 1 }, seen]);
+    expect(rows.map(({ agent: { principal, calls }, sessions }) => [principal, calls, sessions])).toEqual([
+      ["ann", 16, 2],
+      ["bob", 1, 1],
+    ]);
+  });
+});
 
 describe("a server's hour", () => {
   const untilMs = Date.parse("2026-01-01T10:00:00Z");

@@ -5,6 +5,7 @@ import type { AgentsAnswer } from "../../src/contracts/control/agents.js";
 import type { RolesAnswer } from "../../src/contracts/control/tools.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton, Acts } from "../act-button.js";
+import { agentRows } from "../agents.js";
 import { executors, gateway, power } from "../model.js";
 import { Foreign, Line, Since, Table, useLoaded, useLooked } from "../words.js";
 
@@ -150,8 +151,14 @@ function Connected({ answer: { agents, total } }: { answer: AgentsAnswer }) {
           No agent is connected. <Line text="toolway run claude" />
         </p>
       ) : (
-        <Table heads={["Agent", "As", "Role", "Speaks", "To", { number: "Calls" }, { number: "Failed" }, "Last call"]}>
-          {agents.map((agent, i) => (
+        <Table
+          heads={[
+            ...["Agent", "As", "Role", "Speaks", "To"],
+            ...[{ number: "Sessions" }, { number: "Calls" }, { number: "Failed" }],
+            "Last call",
+          ]}
+        >
+          {agentRows(agents).map(({ agent, sessions }, i) => (
             <tr key={`${agent.principal}/${agent.client}/${i}`}>
               <th scope="row">
                 <Foreign text={agent.client ?? "(no name)"} />
@@ -170,6 +177,7 @@ function Connected({ answer: { agents, total } }: { answer: AgentsAnswer }) {
               <td>
                 <Foreign text={agent.server ?? "all servers"} />
               </td>
+              <td class="number">{sessions.toLocaleString()}</td>
               <td class="number">{agent.calls.toLocaleString()}</td>
               <td class="number">{agent.failed === 0 ? "" : agent.failed.toLocaleString()}</td>
               <td>

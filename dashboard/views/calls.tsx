@@ -214,6 +214,14 @@ function NoCalls({ isNarrow }: { isNarrow: boolean }) {
   );
 }
 
+/** What the colours of the bars mean. */
+const PARTS = [
+  ["queued", "waited for its turn or a credential"],
+  ["starting", "its server was started"],
+  ["server", "its server took it"],
+  ["own", "Toolway itself"],
+] as const;
+
 function Rows({ rows }: { rows: readonly KeptCall[] }) {
   // One call that took a minute is not to make all others a hair: what is longer fills its row.
   const sorted = rows.map(({ ms }) => ms).sort((a, b) => a - b);
@@ -221,11 +229,23 @@ function Rows({ rows }: { rows: readonly KeptCall[] }) {
   // In steps, so that rows that are there stay as they are while others come.
   const whole = 2 ** (Math.ceil(2 * Math.log2(longest)) / 2);
   return (
-    <Table heads={["When", "Agent", "Tool", "Outcome", "Where its time went", { number: "Time" }, { number: "Size" }]}>
-      {rows.map((one) => (
-        <Row key={one.seq} one={one} whole={whole} />
-      ))}
-    </Table>
+    <>
+      <p class="empty small">
+        Where its time went:
+        {PARTS.map(([name, words]) => (
+          <span key={name} class="key">
+            <span class={`mark ${name}`} aria-hidden="true" /> {words}
+          </span>
+        ))}
+      </p>
+      <Table
+        heads={["When", "Tool", "Outcome", "Agent", "Where its time went", { number: "Time" }, { number: "Size" }]}
+      >
+        {rows.map((one) => (
+          <Row key={one.seq} one={one} whole={whole} />
+        ))}
+      </Table>
+    </>
   );
 }
 
@@ -239,14 +259,14 @@ function Row({ one, whole }: { one: KeptCall; whole: number }) {
             <Since at={one.endedAt} />
           </a>
         </td>
-        <td>
-          <Foreign text={one.client === undefined ? one.principal : `${one.principal} (${one.client})`} />
-        </td>
         <th scope="row">
           <Foreign text={nameOf(one)} />
         </th>
         <td>
           <OutcomeWord call={one} />
+        </td>
+        <td>
+          <Foreign text={one.client === undefined ? one.principal : `${one.principal} (${one.client})`} />
         </td>
         <td>
           <Bars phases={phasesOf(one)} whole={whole} />

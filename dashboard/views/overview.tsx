@@ -63,7 +63,7 @@ export function Overview() {
         </dl>
         {outbox.value?.oldestAt === undefined ? null : (
           <p>
-            The oldest write waits since <Since at={outbox.value.oldestAt} />.
+            The oldest write was taken <Since at={outbox.value.oldestAt} />.
           </p>
         )}
       </section>

@@ -7,7 +7,7 @@ import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton } from "../act-button.js";
 import { timeText } from "../call-words.js";
 import { gateway, servers } from "../model.js";
-import { isFine } from "../needs.js";
+import { isFine, stateWord } from "../needs.js";
 import { hourPicture } from "../servers/hour.js";
 import { Login } from "../servers/login.js";
 import { Hour, Told } from "../servers/story.js";
@@ -16,7 +16,7 @@ import { Copy, Foreign, Since, Table, Until, useLooked } from "../words.js";
 /** By shape, word and colour. */
 function State({ server }: { server: ServerStatus }) {
   const kind = isFine(server) ? (server.state === "ready" ? "good" : "calm") : "bad";
-  const word = server.circuit === "open" && server.state === "ready" ? "breaker open" : server.state;
+  const word = stateWord(server);
   const shape = { good: "●", calm: "○", bad: "▲" }[kind];
   return (
     <span class={`state ${kind}`}>
@@ -43,7 +43,6 @@ export function Servers() {
           { number: "p50 / p95" },
           { number: "Failed in 1 h" },
           { number: "Restarts" },
-          "Last error",
         ]}
       >
         {sorted.map((server) => (
@@ -55,20 +54,20 @@ export function Servers() {
             </th>
             <td>
               <State server={server} />
+              {server.lastError === undefined ? null : (
+                <div class="clip small reason">
+                  <Foreign text={server.lastError} />
+                </div>
+              )}
             </td>
             <td>{server.kind ?? "unknown"}</td>
             <td class="number">
               {server.counts.tools}
-              {server.quarantined > 0 ? ` (${server.quarantined} quarantined)` : ""}
+              {server.quarantined > 0 ? <div class="small">{server.quarantined} quarantined</div> : null}
             </td>
             <td class="number">{server.inFlight}</td>
             <PastCells past={pastOf.get(server.name)} />
             <td class="number">{server.restarts}</td>
-            <td>
-              <div class="clip">
-                <Foreign text={server.lastError ?? ""} />
-              </div>
-            </td>
           </tr>
         ))}
       </Table>

@@ -86,6 +86,10 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await page.setViewportSize({ width: 400, height: 800 });
     await page.getByText("xxxxxxxx").first().waitFor();
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(400);
+    await page.goto(new URL("/servers", page.url()).href);
+    // Why a server is down is in sight: what is wider than the window begins behind it.
+    const reason = await page.locator(".reason").first().boundingBox();
+    expect((reason?.x ?? 400) + (reason?.width ?? 400)).toBeLessThanOrEqual(400);
     await page.goto(new URL("/servers/crash", page.url()).href);
     await page.getByText("xxxxxxxx").first().waitFor();
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(400);
