@@ -31,5 +31,8 @@ it("one that is done without a kept result says so; one that waits says that it 
   const done = queuedResult({ ...RECEIPT, state: "done" });
   expect(done).not.toHaveProperty("isError");
   expect(JSON.stringify(done)).toMatch(/is done/);
+  // What waits behind others says so: nothing else has been tried of it.
+  const behind = queuedResult({ ...RECEIPT, position: 1 });
+  expect(behind).toMatchObject({ structuredContent: { why: "others of its lane are before it" } });
   expect(JSON.stringify(queuedResult(RECEIPT))).toMatch(/Queued, not done yet.*delivered by itself/);
 });

@@ -14,7 +14,10 @@ export function hasEnded({ state }: Pick<Receipt, "state">): boolean {
 
 /** What is known of a write, without its result. */
 export function factsOf(receipt: Receipt): JsonObject {
-  const { id, state, server, tool, idempotencyKey, position, takenMs, sinceMs, why, attempts } = receipt;
+  const { id, state, server, tool, idempotencyKey, position, takenMs, sinceMs, attempts } = receipt;
+  // One that was not tried yet waits for those of its lane, and for nothing else that is known.
+  const why =
+    receipt.why ?? (state === "queued" && (position ?? 0) > 0 ? "others of its lane are before it" : undefined);
   return {
     receipt: id,
     state,

@@ -45,6 +45,15 @@ describe("outbox list", () => {
     expect(JSON.parse(json.out)).toEqual({ writes: [WRITE] });
   });
 
+  it("says of one that waits behind others that it does, and promises no try before theirs", async () => {
+    const behind = { ...WRITE, why: undefined, position: 1, nextTryMs: Date.now() + 3_000 };
+    fakeGateway({ "/outbox?limit=50": { writes: [behind] }, "/outbox/writes/0f3a": behind });
+    expect((await run(["outbox"], { columns: 200 })).out).toContain("others of its lane are before it");
+    const { out } = await run(["outbox", "show", "0f3a"]);
+    expect(out).toMatch(/before it +1/);
+    expect(out).not.toContain("next try");
+  });
+
   it("says that nothing is kept, and speaks of what fits only where something was asked for", async () => {
     fakeGateway({ "/outbox?limit=50": { writes: [] }, "/outbox?limit=50&server=tracker": { writes: [] } });
     expect((await run(["outbox"])).err).toBe("No call is kept.\n");

@@ -25,9 +25,14 @@ export function writeTable(writes: readonly ListedWrite[], io: Io, nowMs: number
     word(one.principal),
     longDuration(Math.max(0, nowMs - one.takenMs)),
     grouped(one.attempts),
-    oneLine(visible(one.heldFor ?? one.why ?? ""), WHY_WIDTH),
+    oneLine(visible(one.heldFor ?? one.why ?? (isBehind(one) ? "others of its lane are before it" : "")), WHY_WIDTH),
   ]);
   return fittedTable([head, ...rows], io);
+}
+
+/** It is not tried before those are over, whatever its own next try was set to. */
+function isBehind({ state, position }: ListedWrite): boolean {
+  return state === "queued" && (position ?? 0) > 0;
 }
 
 export function writeText(entry: OutboxEntry, io: Io, nowMs: number): string {
@@ -44,7 +49,7 @@ export function writeText(entry: OutboxEntry, io: Io, nowMs: number): string {
     ["bytes", grouped(entry.bytes)],
   ];
   if (entry.position !== undefined) facts.push(["before it", grouped(entry.position)]);
-  if (entry.nextTryMs !== undefined)
+  if (entry.nextTryMs !== undefined && !isBehind(entry))
     facts.push(["next try", `in ${longDuration(Math.max(0, entry.nextTryMs - nowMs))}`]);
   for (const { atMs, state, why, times = 1 } of entry.life ?? []) {
     const often = times === 1 ? "" : `, ${grouped(times)} times`;
