@@ -26,6 +26,7 @@ export class ServerPool implements Servers {
   readonly #stopping = new Set<Promise<void>>();
   readonly #toStart: UpstreamServer[] = [];
   #starting = 0;
+  #isClosed = false;
   #ticker: NodeJS.Timeout | undefined;
 
   constructor(deps: ServerDeps) {
@@ -89,6 +90,7 @@ export class ServerPool implements Servers {
    * forgotten. Resolves when the first attempt has ended, either way; `status` says which.
    */
   async reload(name: string): Promise<void> {
+    if (this.#isClosed) throw new Fault("closing", "The gateway is closing.");
     const old = this.#demand(name);
     const server = new UpstreamServer(old.spec, this.#deps, this.#stop(old));
     server.refs = old.refs;
@@ -153,12 +155,12 @@ export class ServerPool implements Servers {
     return all.map((server) => server.status(counts(server.name)));
   }
 
+  /** They stay known, as stopped: the operator may look until the gateway itself has ended. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     clearInterval(this.#ticker);
     this.#toStart.length = 0;
     for (const server of this.#servers.values()) void this.#stop(server);
-    this.#servers.clear();
-    this.#misconfigured.clear();
     await Promise.all(this.#stopping);
   }
 

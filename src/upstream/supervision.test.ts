@@ -270,6 +270,16 @@ describe("stop, start and reload", () => {
     expect(hosted.lines.filter((line) => /beside [^0]/.test(line))).toEqual([]);
   });
 
+  it("find the servers of a gateway that is closing still known, and start none of them", async () => {
+    const hosted = start();
+    await hosted.pid();
+    await hosted.servers.close();
+    expect(hosted.status).toMatchObject({ name: "moody", state: "stopped" });
+    await expect(hosted.servers.startServer("moody")).rejects.toMatchObject({ code: "closing" });
+    await expect(hosted.servers.reload("moody")).rejects.toMatchObject({ code: "closing" });
+    expect(hosted.lines.filter((line) => line.startsWith("start"))).toHaveLength(1);
+  });
+
   it("say that an unknown name is unknown", async () => {
     const hosted = start();
     await expect(hosted.servers.reload("other")).rejects.toMatchObject({ code: "not-found" });
