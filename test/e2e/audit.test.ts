@@ -60,7 +60,10 @@ it("what was called, refused and done by operators is in the audit log, over kil
   // Its tail cut off: nobody sees it but by an anchor, or the next gateway by its store.
   const whole = text();
   writeFileSync(file, `${whole.trimEnd().split("\n").slice(0, -2).join("\n")}\n`);
-  expect((await toolway(again, "audit", "verify")).code).toBe(0);
+  const unseen = { code: 0, err: expect.stringContaining("whether lines after it were cut off, cannot be seen") };
+  expect(await toolway(again, "audit", "verify")).toMatchObject(unseen);
+  const { prev } = JSON.parse(whole.split("\n")[1] as string) as { prev: string };
+  expect(await toolway(again, "audit", "verify", "--anchor", `1:${prev}`)).toMatchObject(unseen);
   expect(await toolway(again, "audit", "verify", "--anchor", anchor as string)).toMatchObject({
     code: 1,
     out: expect.stringContaining("its tail was cut off"),

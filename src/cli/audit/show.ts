@@ -113,13 +113,22 @@ export async function verify(input: VerifyInput, source: GatewaySource, io: Io):
     for (const text of report.notes) print(io, text);
     const { wrong, lines, first, last } = report;
     if (wrong !== undefined) print(io, `${join(dir, wrong.file)}, line ${wrong.line}: ${wrong.why}.`);
+    else if (lines === 0) print(io, "There are no lines.");
     else
       print(
         io,
         `${lines} lines, ${first} to ${last.seq}, are as they were written. The last is ${last.seq}:${last.hash}`,
       );
-    if (wrong === undefined && client === undefined && anchors.length === 0) {
-      note(io, "No gateway runs for this log, and no anchor was given: whether its tail was cut off cannot be seen.");
+    const known = client === undefined ? Math.max(0, ...anchors.map(({ seq }) => seq)) : Number.POSITIVE_INFINITY;
+    // The hash of the last line stands in no other: only who kept it elsewhere can tell.
+    if (wrong === undefined && known < last.seq) {
+      note(
+        io,
+        `No gateway runs for this log, and no anchor of its last line was given: whether line ${last.seq} is as it was written, and ` +
+          "whether lines after it were cut off, cannot be seen.",
+      );
+    } else if (wrong === undefined && lines === 0 && client === undefined) {
+      note(io, "No gateway runs for this log: whether lines were cut off cannot be seen.");
     }
   }
   return report.wrong === undefined ? Exit.ok : Exit.failure;

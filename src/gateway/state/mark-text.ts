@@ -9,6 +9,9 @@ export class StateMarkedError extends ExpectedError {
 }
 
 export function refusalOf({ state, at, self, other }: StateMark): string {
+  const again =
+    "Run the same move again, with the state directory that it began with (toolway state move --to …): it goes on where it was; or " +
+    "give it up with `toolway state unmark`.";
   const when = new Date(at).toISOString().slice(0, 16).replace("T", " ");
   switch (state) {
     case "moved":
@@ -17,14 +20,8 @@ export function refusalOf({ state, at, self, other }: StateMark): string {
         "here would be sent a second time. Run gateways there; or, to use what is here again, `toolway state unmark`."
       );
     case "arriving":
-      return (
-        `${self} has a part of what is moved into it from ${other} (begun ${when} UTC). Run the same \`toolway state move\` ` +
-        "again: it goes on where it was; or give it up with `toolway state unmark`."
-      );
+      return `${self} has a part of what is moved into it from ${other} (begun ${when} UTC). ${again}`;
     default:
-      return (
-        `${self} is being moved to ${other} (begun ${when} UTC). Run the same \`toolway state move\` again: it goes on ` +
-        "where it was; or give it up with `toolway state unmark`."
-      );
+      return `${self} is being moved to ${other} (begun ${when} UTC). ${again}`;
   }
 }
