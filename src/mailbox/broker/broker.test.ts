@@ -335,6 +335,52 @@ describe("a broker", () => {
     await expect.poll(() => [...test.store.map("mail-bindings").entries()]).toEqual([]);
   });
 
+  it("takes no frame of more than 1 MiB, says so, and goes on with the next [bounded]", async () => {
+    const worker = await connect("worker-1", "worker-token");
+    worker.deliver("studio", "m-1", "x".repeat(MIB - 500));
+    expect(await worker.next("delivered", "error")).toMatchObject({ kind: "delivered" });
+    worker.deliver("studio", "m-2", "x".repeat(MIB));
+    expect(await worker.next("delivered", "error")).toMatchObject({
+      kind: "error",
+      reason: expect.stringContaining("a frame has at most 1048576 bytes"),
+    });
+    worker.deliver("studio", "m-3");
+    expect(await worker.next("delivered", "error")).toMatchObject({ kind: "delivered", id: "m-3" });
+  });
+
+  it("hands a bare client 16 messages that it has not acknowledged, and one more for each that it has [bounded]", async () => {
+    const [worker, studio] = [await connect("worker-1", "worker-token"), await connect("studio", "studio-token")];
+    for (let n = 1; n <= 20; n++) worker.deliver("studio", `m-${n}`);
+    for (let n = 1; n <= 20; n++) await worker.next("delivered");
+    studio.send({ kind: "subscribe" });
+    for (let n = 1; n <= 16; n++) expect((await studio.message()).id).toBe(`m-${n}`);
+    // It is answered behind whatever was handed out before.
+    studio.send({ kind: "dance" });
+    await studio.next("error");
+    expect(studio.left).toEqual([]);
+    studio.send({ kind: "ack", id: "m-1" });
+    expect((await studio.message()).id).toBe("m-17");
+    studio.send({ kind: "dance" });
+    await studio.next("error");
+    expect(studio.left).toEqual([]);
+  });
+
+  it("forgets an address at which nobody is once its last message has ended, and not before [bounded]", async () => {
+    const worker = await connect("worker-1#mcp-x7", "worker-token");
+    const studio = await connect("studio", "studio-token");
+    studio.send({ kind: "subscribe" });
+    worker.deliver("studio", "m-1", {}, { left_ms: 60_000 });
+    await studio.message();
+    worker.socket.terminate();
+    studio.deliver("worker-1#mcp-x7", "r-1", {}, { left_ms: 60_000 }, { kind: "mcp_reply", correlation_id: "m-1" });
+    await studio.next("delivered");
+    studio.send({ kind: "ack", id: "m-1" });
+    const isKnown = () => test.broker.inside.mailboxes.has("worker-1#mcp-x7");
+    expect(isKnown()).toBe(true);
+    test.aheadMs += 120_000;
+    await expect.poll(isKnown, { timeout: 30_000 }).toBe(false);
+  });
+
   it("counts what it holds for peers, and refuses by name what there is no room for [bounded]", async () => {
     const worker = await connect("worker-1", "worker-token");
     const text = "x".repeat(1_000_000);
