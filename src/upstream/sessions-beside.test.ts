@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Agent, TestCall } from "../../test/fixtures/links/played.js";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
 import type { AgentProfile, Caller } from "../contracts/caller.js";
+import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { Link, LinkEvents, Ticket } from "./link/link.js";
 import { UpstreamServer } from "./server.js";
@@ -20,6 +21,8 @@ class PlayedSession implements Link {
   tools: readonly string[] = ["set_tool"];
   gaps = 0;
   lists = 0;
+  /** Calls of tools fail on their way, and the session stays. */
+  isFailing = false;
 
   constructor(events: LinkEvents) {
     this.#events = events;
@@ -39,6 +42,8 @@ class PlayedSession implements Link {
     } else if (ticket.method === "tools/list") {
       this.lists++;
       this.#answer(ticket, { tools: this.tools.map((name) => ({ name, inputSchema: { type: "object" } })) });
+    } else if (this.isFailing) {
+      queueMicrotask(() => this.#events.onFailed(ticket, new Fault("protocol", "Nonsense came."), true));
     } else this.#answer(ticket, {});
   }
 
@@ -169,5 +174,20 @@ it("a list is read again by itself when announcements of it may have been lost [
   server.tick(performance.now());
   await pass(10_000);
   expect(shared.lists, "once for each gap").toBe(lists);
+  await server.stop();
+});
+
+it("a list is read for nobody who asks while the breaker is open, though the server is connected [menu-current] [one-bad-server]", async () => {
+  const { server, shared, beside, call, pass } = await setUp();
+  const isAsked = () => server.renew("tools", "asked") !== undefined || server.renew("tools", "missed") !== undefined;
+  await call();
+  expect(isAsked()).toBe(true);
+  await pass(10_000);
+  for (const session of [shared, beside]) session.isFailing = true;
+  for (let failures = 0; failures < 5; failures++) await call();
+  await pass(3_000);
+  const before = shared.lists + beside.lists;
+  expect(isAsked()).toBe(false);
+  expect(shared.lists + beside.lists).toBe(before);
   await server.stop();
 });

@@ -75,6 +75,25 @@ describe("setting up a client", () => {
     expect(listed.map(({ files }) => files.map(({ state }) => state))).toEqual(SETUP_CLIENTS.map(() => ["set up"]));
   });
 
+  it("without a client lists which are installed, which are set up, and whose entry of our name is another", async () => {
+    put(join(folder, "bin", "gemini"), "#!/bin/sh\n", 0o755);
+    // What cannot be started is no program.
+    put(join(folder, "bin", "qwen"), "", 0o644);
+    put(home(".cursor", "mcp.json"), '{ "mcpServers": { "toolway": { "command": "another" } } }');
+    await setup("claude", "--yes");
+    const ran = await run(["setup", "--json"], { env: { PATH: join(folder, "bin") } });
+    const listed = JSON.parse(ran.out) as { id: string; installed: boolean; files: { state: string }[] }[];
+    const stateOf = (id: string) =>
+      listed.filter((one) => one.id === id).map((one) => [one.installed, one.files.map(({ state }) => state)]);
+    expect(stateOf("gemini")).toEqual([[true, []]]);
+    expect(stateOf("qwen")).toEqual([[false, []]]);
+    expect(stateOf("cursor")).toEqual([[true, ["other"]]]);
+    expect(stateOf("claude")).toEqual([[true, ["set up"]]]);
+    const told = (await run(["setup"], { env: { PATH: join(folder, "bin") } })).out;
+    expect(told).toMatch(/^gemini .* yes +no *$/m);
+    expect(told).toContain("toolway setup gemini");
+  });
+
   it("is not taken for a server of the client by import, at whatever port the gateway listens", async () => {
     const STATUS_AT = { ...STATUS, endpoint: "http://127.0.0.1:7999/mcp" };
     fakeGateway({ "/status": STATUS_AT, "/tokens": (body?: object) => (body ? { token: "tw_x" } : { tokens: [] }) });
