@@ -1,6 +1,6 @@
 // A gateway whose engine goes away and comes back: what it goes on with, what it refuses, and how it catches up.
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { begin, type EngineGateway, post, startOnEngine } from "../fixtures/engine-gateways.js";
 import { entry } from "../fixtures/gateways.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
@@ -15,14 +15,15 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
   let strict: EngineGateway;
   const readyz = async ({ url }: EngineGateway) => (await fetch(url.replace(/\/mcp$/, "/readyz"))).status;
 
-  beforeAll(async () => {
+  // For each try: what one leaves (a node that is killed, tokens) would fail the next.
+  beforeEach(async () => {
     nats = await startNats();
     const config = { mcpServers: { fidelity: entry("fidelity") } };
     lasting = await startOnEngine(nats, config, { staleMs: 600_000 });
     strict = await startOnEngine(nats, config, { staleMs: 1, failReady: true });
     for (const { gateway } of [lasting, strict]) await gateway.servers.get("fidelity")?.firstTry;
   });
-  afterAll(async () => {
+  afterEach(async () => {
     await Promise.all([lasting, strict].map((one) => one?.gateway.close({ drainMs: 0 })));
   });
 

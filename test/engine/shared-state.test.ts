@@ -42,7 +42,9 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
   });
 
   it("let in by a token that was made at the other, and refuse it and end its streams once it is revoked there [engine-shared]", async () => {
-    const token = await a.gateway.state.tokens.create({ id: "worker", role: "default" }, Date.now());
+    // Another at each try of this test.
+    const id = `worker-${randomUUID()}`;
+    const token = await a.gateway.state.tokens.create({ id, role: "default" }, Date.now());
     await until("the token at B", async () => (await post(b, token, { id: 1, method: "ping" })).status !== 401);
     const session = await begin(b, token);
     const stream = await fetch(b.url, {
@@ -55,7 +57,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       }
       return "ended";
     })().catch(() => "ended");
-    await a.gateway.state.tokens.revoke("worker");
+    await a.gateway.state.tokens.revoke(id);
     expect(await read).toBe("ended");
     expect((await ping(b, token, session)).status).toBe(401);
     await expect(
@@ -85,12 +87,11 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
   });
 
   it("let in a run of the other's until it ends there [engine-shared]", async () => {
-    const { run, secret } = await a.gateway.runs.begin({ as: "robot", role: "default", client: "test" });
+    const robot = { as: `robot-${randomUUID()}`, role: "default", client: "test" };
+    const { run, secret } = await a.gateway.runs.begin(robot);
     const status = async () => (await post(b, secret, { id: 1, method: "ping" })).status;
     await until("the run at B", async () => (await status()) !== 401);
-    await expect(b.gateway.runs.begin({ as: "robot", role: "default", client: "test" })).rejects.toThrow(
-      /under way at another gateway/,
-    );
+    await expect(b.gateway.runs.begin(robot)).rejects.toThrow(/under way at another gateway/);
     a.gateway.runs.release(run);
     await until("its end at B", async () => (await status()) === 401);
   });

@@ -37,7 +37,9 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
 
   it(`refuse a token everywhere within ${REVOKED_MS / 1_000} s of its end at one, under calls with it [engine-shared]`, async () => {
     const [first] = gateways as [EngineGateway];
-    const token = await first.gateway.state.tokens.create({ id: "worker", role: "default" }, Date.now());
+    // Another at each try of this test.
+    const id = `worker-${randomUUID()}`;
+    const token = await first.gateway.state.tokens.create({ id, role: "default" }, Date.now());
     const status = async (one: EngineGateway) => (await post(one, token, { id: 1, method: "ping" })).status;
     await until("the token at all", async () =>
       (await Promise.all(gateways.map(status))).every((code) => code !== 401),
@@ -52,7 +54,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       }
     });
     const revokedMs = performance.now();
-    await first.gateway.state.tokens.revoke("worker");
+    await first.gateway.state.tokens.revoke(id);
     await until("its end at all", async () => (await Promise.all(gateways.map(status))).every((code) => code === 401));
     isOver = true;
     await Promise.all(callers);
