@@ -1,6 +1,6 @@
 // What waits: writes that are kept for their servers, lane by lane, and mailboxes.
 
-import type { OutboxEntry, OutboxLane } from "../../src/contracts/outbox.js";
+import type { OutboxEntry, OutboxLanes } from "../../src/contracts/outbox.js";
 import type { DeadLetterSummary, MailboxSummary, Page } from "../../src/contracts/status.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton, Acts } from "../act-button.js";
@@ -40,7 +40,7 @@ function Writes() {
   const { value, trouble, again } = useFollowed<Listed>("/outbox", lookMs, ".lanes");
   // The list of all has the newest, and these wait for a person however old they are.
   const unknown = useFollowed<Listed>("/outbox?state=unknown", lookMs, ".lanes");
-  const lanes = useFollowed<{ lanes: readonly OutboxLane[] }>("/outbox/lanes", lookMs, ".lanes");
+  const lanes = useFollowed<OutboxLanes>("/outbox/lanes", lookMs, ".lanes");
   const writes = joinedWrites(value?.writes ?? [], unknown.value?.writes ?? []);
   const ended = writes.filter(({ state }) => state === "unknown" || state === "failed" || state === "expired");
   const rows = laneRows(writes, lanes.value?.lanes ?? []);
@@ -85,6 +85,9 @@ function Writes() {
       {rows.map((row) => (
         <Lane key={row.key} row={row} onDone={renew} />
       ))}
+      {lanes.value === undefined || lanes.value.more === 0 ? null : (
+        <p class="empty">And {lanes.value.more.toLocaleString()} more lanes, which are not read for this page.</p>
+      )}
     </section>
   );
 }

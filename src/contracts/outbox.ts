@@ -148,6 +148,13 @@ export interface OutboxEntry extends Receipt {
   readonly bytes: number;
 }
 
+/** Some lanes of those that there are. */
+export interface OutboxLanes {
+  readonly lanes: readonly OutboxLane[];
+  /** How many there are beside them. */
+  readonly more: number;
+}
+
 export interface OutboxLane {
   readonly server: string;
   readonly lane: string;
@@ -191,7 +198,8 @@ export interface OutboxOperator {
   readonly own: OutboxView;
   list(filter: OutboxFilter): readonly OutboxEntry[] | Promise<readonly OutboxEntry[]>;
   show(id: string): OutboxEntry | undefined | Promise<OutboxEntry | undefined>;
-  lanes(): readonly OutboxLane[] | Promise<readonly OutboxLane[]>;
+  /** At most `max` are read, however many there are. */
+  firstLanes(max: number): OutboxLanes | Promise<OutboxLanes>;
   /** Of what this gateway keeps. At most `maxHeld` lanes that are on hold are named. */
   totals(maxHeld: number): OutboxTotals;
   /** A failed, expired or held write goes back to its place in its lane. */

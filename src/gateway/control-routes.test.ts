@@ -113,7 +113,7 @@ describe("routes about kept calls", () => {
         return [entry("r1")];
       },
       show: (id) => (id === "r/1" ? entry(id) : undefined),
-      lanes: () => [{ ...ann, ...told }, bob],
+      firstLanes: () => ({ lanes: [{ ...ann, ...told }, bob], more: 3 }),
       totals: (maxHeld) => ({
         waiting: 3,
         oldestMs: 4_000,

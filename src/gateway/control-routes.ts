@@ -435,7 +435,7 @@ export function outboxRoutes(find: () => OutboxOperator | undefined): ControlRou
       const writes = await operator().list({ ...filter, limit: rangeIn(query).limit });
       return { writes: writes.map(withoutOutcome) };
     },
-    "GET /outbox/lanes": async () => ({ lanes: (await operator().lanes()).slice(0, MAX_PAGE) }),
+    "GET /outbox/lanes": () => operator().firstLanes(MAX_PAGE),
     "GET /outbox/totals": () => outboxStatus(operator()),
     "GET /outbox/writes/:id": async ({ params }) => {
       const found = await operator().show(params["id"] ?? "");

@@ -150,6 +150,24 @@ describe("a write that did not arrive", () => {
     expect(world.records.map(({ state }) => state)).toEqual(["done", "done", "done"]);
   });
 
+  it("reads no more lanes for an answer than are asked for, and says how many more there are [bounded]", async () => {
+    world.terms = { ...KEYED, lane: { by: "none" } };
+    for (let n = 0; n < 5; n++) world.call({ n });
+    await world.rest();
+    let read = 0;
+    const { lanes } = world.outbox.lanes;
+    world.outbox.lanes.lanes = function* (this: typeof world.outbox.lanes) {
+      for (const lane of lanes.call(this)) {
+        read++;
+        yield lane;
+      }
+    };
+    const first = world.desk.firstLanes(2);
+    expect([first.lanes.length, first.more]).toEqual([2, 3]);
+    expect(read).toBeLessThanOrEqual(3);
+    expect(world.desk.firstLanes(0)).toEqual({ lanes: [], more: 5 });
+  });
+
   it("says of a lane whether all of its server is held, which a release of the lane does not end", async () => {
     await world.queued({ n: 1 });
     const [lane] = world.desk.lanes();

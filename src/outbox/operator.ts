@@ -5,6 +5,7 @@ import type {
   OutboxEntry,
   OutboxFilter,
   OutboxLane,
+  OutboxLanes,
   OutboxOperator,
   OutboxTotals,
   Receipt,
@@ -92,6 +93,16 @@ export class OutboxOperations implements Receipts, OutboxOperator {
 
   lanes(): readonly OutboxLane[] {
     return [...this.#outbox.lanes.lanes()].map((lane) => this.#lane(lane));
+  }
+
+  firstLanes(max: number): OutboxLanes {
+    const { lanes: all } = this.#outbox;
+    const lanes: OutboxLane[] = [];
+    for (const lane of all.lanes()) {
+      if (lanes.length >= max) break;
+      lanes.push(this.#lane(lane));
+    }
+    return { lanes, more: all.laneCount - lanes.length };
   }
 
   totals(maxHeld: number): OutboxTotals {

@@ -64,14 +64,16 @@ describe("outbox list", () => {
     const lane = { server: "tracker", lane: "ann", depth: 4, oldestMs: minutesAgo(2), heldFor: "by the operator" };
     fakeGateway({
       "/outbox?limit=7&server=tracker&principal=ann&state=unknown": { writes: [] },
-      "/outbox/lanes": { lanes: [lane] },
+      "/outbox/lanes": { lanes: [lane], more: 1_200 },
     });
     const line = ["outbox", "list", "--server", "tracker", "--principal", "ann", "--only", "unknown", "--limit", "7"];
     expect(await run(line)).toMatchObject({
       code: 0,
       err: expect.stringContaining("No call is kept that fits.") as string,
     });
-    expect((await run(["outbox", "list", "--lanes"])).out).toMatch(/tracker +ann +4 +2 min +by the operator/);
+    const listed = await run(["outbox", "list", "--lanes"]);
+    expect(listed.out).toMatch(/tracker +ann +4 +2 min +by the operator/);
+    expect(listed.err).toMatch(/And 1,?200 lanes more\./);
     expect(await run(["outbox", "list", "--limit", "0"])).toMatchObject({ code: 2 });
     expect(await run(["outbox", "list", "--only", "lost"])).toMatchObject({ code: 2 });
   });

@@ -1,7 +1,7 @@
 // What the verbs about kept calls do: they ask a gateway that runs, show what waits and why, and carry out what the
 // operator decides about it. Arguments of calls are shown by none of them.
 
-import type { OutboxEntry, OutboxLane, OutboxStatus } from "../../contracts/outbox.js";
+import type { OutboxEntry, OutboxLanes, OutboxStatus } from "../../contracts/outbox.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import { demandGateway } from "../gateway/demand.js";
 import type { GatewayClient } from "../gateway/port.js";
@@ -51,10 +51,11 @@ export async function list(input: ListInput, io: Io): Promise<ExitCode> {
   const limit = limitOf(input.limit);
   const client = await demandOutbox(input, io);
   if (input.lanes) {
-    const { lanes } = (await client.get("/outbox/lanes", io.signal)) as { lanes: readonly OutboxLane[] };
-    if (input.json) printJson(io, { lanes });
+    const { lanes, more } = (await client.get("/outbox/lanes", io.signal)) as OutboxLanes;
+    if (input.json) printJson(io, { lanes, more });
     else if (lanes.length === 0) note(io, "Nothing waits.");
     else print(io, laneTable(lanes, io, Date.now()));
+    if (!input.json && more > 0) note(io, `And ${count(more, "lane")} more.`);
     return Exit.ok;
   }
   const query = new URLSearchParams({ limit: String(limit) });
@@ -138,7 +139,7 @@ async function demandServer(server: string, client: GatewayClient, io: Io): Prom
   const { servers } = (await client.get("/status", io.signal)) as GatewayStatus;
   if (servers.some(({ name }) => name === server)) return;
   // One that the config has no more may have calls that wait.
-  const { lanes } = (await client.get("/outbox/lanes", io.signal)) as { lanes: readonly OutboxLane[] };
+  const { lanes } = (await client.get("/outbox/lanes", io.signal)) as OutboxLanes;
   if (lanes.some((lane) => lane.server === server)) return;
   const names = servers.map(({ name }) => word(name)).join(", ");
   throw usageError(`There is no server ${word(server)}.`, `There are: ${names === "" ? "none" : names}.`);

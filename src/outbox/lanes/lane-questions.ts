@@ -44,6 +44,12 @@ export class LaneQuestions {
     for (const server of this.table.servers.values()) yield* server.lanes.values();
   }
 
+  get laneCount(): number {
+    let count = 0;
+    for (const { lanes } of this.table.servers.values()) count += lanes.size;
+    return count;
+  }
+
   /** Undefined where it waits for nothing any more. */
   laneOf(write: KeptWrite): WriteLane | undefined {
     return this.table.servers.get(write.facts.server)?.lanes.get(laneKey(write));

@@ -8,6 +8,7 @@ import {
   type OutboxEntry,
   type OutboxFilter,
   type OutboxLane,
+  type OutboxLanes,
   type OutboxOperator,
   type OutboxTotals,
   type OutboxView,
@@ -61,8 +62,10 @@ export class SharedReceipts implements Receipts, OutboxOperator {
       const [{ verb, args, partition }] = unframe<{ verb: Verb; args: unknown[]; partition?: number }>(body);
       const own = partition === undefined ? undefined : options.outbox.at(partition);
       if (partition !== undefined && own === undefined) throw new Error("Another gateway has it by now: try again.");
-      const done = own === undefined ? this.#here(verb, args) : await this.#by(own, verb, args);
-      return frame({ done });
+      if (own !== undefined) return frame({ done: await this.#by(own, verb, args) });
+      // A gateway that does not know it says no number, and has all of them.
+      if (verb === "lanes" && typeof args[0] === "number") return frame(this.#lanesHere(args[0]));
+      return frame({ done: this.#here(verb, args) });
     });
   }
 
@@ -101,10 +104,11 @@ export class SharedReceipts implements Receipts, OutboxOperator {
     return found.sort((a, b) => b.takenMs - a.takenMs).slice(0, filter.limit);
   }
 
-  async lanes(): Promise<readonly OutboxLane[]> {
-    const { found, missing } = await this.#everywhere<OutboxLane>("lanes", []);
+  async firstLanes(max: number): Promise<OutboxLanes> {
+    const { found, missing, more } = await this.#everywhere<OutboxLane>("lanes", [max]);
     demandAll(missing);
-    return found;
+    const lanes = found.slice(0, max);
+    return { lanes, more: more + found.length - lanes.length };
   }
 
   /** Of what this gateway owns: others say their own. */
@@ -205,22 +209,38 @@ export class SharedReceipts implements Receipts, OutboxOperator {
     return found;
   }
 
-  async #everywhere<T>(verb: Verb, args: unknown[]): Promise<{ found: T[]; missing: string[] }> {
+  #lanesHere(max: number): { readonly done: OutboxLane[]; readonly more: number } {
+    const done: OutboxLane[] = [];
+    let all = 0;
+    for (const { operations } of this.#options.outbox.here()) {
+      const { lanes, more } = operations.firstLanes(max - done.length);
+      done.push(...lanes);
+      all += more;
+    }
+    return { done, more: all };
+  }
+
+  /** `more`: beside those that were found, where a number bounds them. */
+  async #everywhere<T>(verb: Verb, args: unknown[]): Promise<{ found: T[]; missing: string[]; more: number }> {
     const { partitions, peers, self } = this.#options;
-    const found = this.#here(verb, args) as T[];
+    const own = verb === "lanes" ? this.#lanesHere(args[0] as number) : { done: this.#here(verb, args), more: 0 };
+    const found = own.done as T[];
+    let { more } = own;
     const missing: string[] = [];
     const others = partitions.gateways().filter(({ gateway }: GatewaySeen) => gateway !== self);
     await Promise.all(
       others.map(async ({ gateway, partitions: held }) => {
         try {
           const body = await peers.ask(gateway, PASS_OPERATOR, frame({ verb, args }), { timeoutMs: LIST_MS });
-          found.push(...unframe<{ done: T[] }>(body)[0].done);
+          const [answer] = unframe<{ done: T[]; more?: number }>(body);
+          found.push(...answer.done);
+          more += answer.more ?? 0;
         } catch {
           if (held > 0) missing.push(gateway);
         }
       }),
     );
-    return { found, missing };
+    return { found, missing, more };
   }
 }
 
