@@ -71,6 +71,33 @@ describe("what a login asks", () => {
     expect((await make(server).fetch(url)).status).toBe(200);
   });
 
+  it.each([
+    ["https://10.0.0.8/authorize", /a private network/],
+    ["https://inside.example.com/authorize", /inside\.example\.com \(10\.0\.0\.8\) is a private network/],
+    ["https://rebind.example.com/authorize", /this machine itself/],
+    ["http://127.0.0.1:8500/authorize", /this machine itself/],
+    ["https://localhost/authorize", /this machine itself/],
+    ["https://meta.example.com/authorize", /169\.254\.169\.254/],
+    ["https://metadata.google.internal/authorize", /metadata address/],
+  ])("%s as the login page of a server on the internet is refused, and nothing is connected to", async (url, why) => {
+    const { fetch, connected } = make("https://mcp.example.com/mcp");
+    expect(await fetch.pageRefusal?.(new URL(url))).toMatch(why);
+    expect(connected).toEqual([]);
+  });
+
+  it.each([
+    ["https://mcp.example.com/mcp", "https://login.example.com/authorize"],
+    ["https://mcp.example.com/mcp", "https://nobody-knows.example.com/authorize"],
+    ["https://10.1.1.1/mcp", "https://10.0.0.8/authorize"],
+    ["https://10.1.1.1/mcp", "https://inside.example.com/authorize"],
+    ["http://127.0.0.1:3000/mcp", "http://localhost:4000/authorize"],
+    ["http://127.0.0.1:3000/mcp", "https://inside.example.com/authorize"],
+  ])("of a server at %s %s is a login page that a person is sent to", async (server, url) => {
+    const { fetch, connected } = make(server);
+    expect(await fetch.pageRefusal?.(new URL(url))).toBeUndefined();
+    expect(connected).toEqual([]);
+  });
+
   it("of a private network is not on this machine", async () => {
     await expect(make("https://10.1.1.1/mcp").fetch("http://127.0.0.1:4000/x")).rejects.toThrow("this machine itself");
   });

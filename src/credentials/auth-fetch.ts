@@ -24,7 +24,14 @@ const REQUEST_MS = 10_000;
 /** Sends one request by the way that a server is reached. */
 export type SendAuth = (request: ShortRequest) => Promise<ShortAnswer>;
 
-export type AuthFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+export interface AuthFetch {
+  (url: string | URL, init?: RequestInit): Promise<Response>;
+  /**
+   * Why a person is not sent to this page; undefined where they may be. A browser asks for it where we would not: a click is a
+   * request to whatever is there. Nothing is connected to. Absent where nobody judges.
+   */
+  pageRefusal?: ((url: URL) => Promise<string | undefined>) | undefined;
+}
 
 export interface AuthFetchOptions {
   /** The address of the server whose login it is. */
@@ -45,7 +52,7 @@ export function authFetch({ serverUrl, isElsewhere, send, signal, resolve = bySy
     const nearness = isElsewhere ? HERE : await nearnessOfHost(hostname, resolve);
     return { origin, nearness };
   };
-  return async (input, init = {}) => {
+  const fetch: AuthFetch = async (input, init = {}) => {
     const url = new URL(input);
     home ??= findHome();
     const at = await home;
@@ -72,6 +79,29 @@ export function authFetch({ serverUrl, isElsewhere, send, signal, resolve = bySy
       throw new TypeError(`${url.origin} cannot be asked: ${said}.`, { cause: error });
     }
   };
+  fetch.pageRefusal = async (url) => {
+    home ??= findHome();
+    const at = await home;
+    // Where it is as near as can be, there is nothing that it could not name.
+    if (url.origin === at.origin || at.nearness === HERE) return judgePlace(url, at);
+    return judgePlace(url, at) ?? (await refusalOfHost(url.hostname, at, resolve));
+  };
+  return fetch;
+}
+
+/** A browser may take any of its addresses. One that cannot be resolved here leads nowhere that we know of. */
+async function refusalOfHost(
+  host: string,
+  home: Home,
+  resolve: NonNullable<AuthFetchOptions["resolve"]>,
+): Promise<string | undefined> {
+  const found = await resolve(host).catch(() => []);
+  for (const { address } of found) {
+    const read = readAddress(address);
+    const why = read === undefined ? undefined : judgeAddress(read, `${host} (${address})`, home);
+    if (why !== undefined) return why;
+  }
+  return undefined;
 }
 
 function responseOf({ status, headers, body }: ShortAnswer): Response {

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { until } from "../../test/fixtures/wait.js";
 import { createVault } from "../runtime/seal.js";
 import { MemoryMap } from "../store/memory-map.js";
-import type { AuthFetch } from "./auth-fetch.js";
+import { type AuthFetch, authFetch } from "./auth-fetch.js";
 import { ClientSource } from "./client-source.js";
 import { Credential } from "./credential.js";
 import { type GrantRecord, grantKeeper } from "./grant.js";
@@ -516,6 +516,29 @@ describe("hostile documents", () => {
     const authority = new Authority();
     hostile(authority);
     await expect(make(authority).source.begin(BACK)).rejects.toThrow(why);
+  });
+
+  it("a login page on a private host, of a server that is farther away: no login is begun, and the reason is told", async () => {
+    const authority = new Authority();
+    changed(metadataAt, { authorization_endpoint: "https://inside.example.com/authorize" })(authority);
+    const { fetch, ...others } = options(authority);
+    const judged = (signal: AbortSignal): AuthFetch => {
+      const resolve = async () => [{ address: "10.0.0.8" }];
+      const send = () => Promise.reject(new Error("Nothing is connected to."));
+      const { pageRefusal } = authFetch({
+        serverUrl: "https://203.0.113.5/mcp",
+        isElsewhere: false,
+        send,
+        signal,
+        resolve,
+      });
+      return Object.assign(fetch(signal), { pageRefusal });
+    };
+    const keeper = grantKeeper({ map, vault }, "linear", { url: SERVER, clientId: undefined });
+    const source = new LoginSource({ ...others, fetch: judged }, { from: "oauth" }, keeper, async () => undefined);
+    await expect(source.begin(BACK)).rejects.toThrow(
+      /its login page is refused: inside\.example\.com \(10\.0\.0\.8\) is a private network/,
+    );
   });
 
   it("a token endpoint without TLS is sent no code", async () => {

@@ -199,7 +199,8 @@ export class LoginSource extends RenewedSource {
       const state = randomBytes(32).toString("base64url");
       const { address, verifier } = await protocol.authorization(issuer, client, { redirectUri, scopes, state });
       // It is opened by a browser, which knows more schemes than a login needs.
-      const why = judgePlace(new URL(address), undefined);
+      const page = new URL(address);
+      const why = judgePlace(page, undefined) ?? (await fetch.pageRefusal?.(page));
       if (why !== undefined) throw new RefusedPlace(`its login page is refused: ${why}`);
       const untilMs = this.options.now() + LOGIN_MS;
       for (const [other, { untilMs: end }] of this.#pending) {
