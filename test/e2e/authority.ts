@@ -1,30 +1,15 @@
 // The authorization server of the tests, in a process of its own, and a person who logs in at it without a browser.
 
-import { spawn } from "node:child_process";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { onTestFinished } from "vitest";
 import { findGateway } from "../../src/control/client.js";
-import { type Gateway, root, until } from "./harness.js";
+import { type Authority, startAuthority } from "../fixtures/authority.js";
+import { type Gateway, until } from "./harness.js";
 
-interface Told {
-  readonly grants: readonly string[];
-  readonly calls: number;
-}
-
-/** The authorization server and the server that takes its tokens, in a process of their own. */
-export async function startAuthority() {
-  const file = join(root, "test/fixtures/servers/oidc.mjs");
-  const child = spawn(process.execPath, [file], { stdio: ["pipe", "pipe", "ignore"] });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const next = async () => JSON.parse((await lines.next()).value as string);
-  const { url } = (await next()) as { url: string };
-  const tell = (word: "expire" | "look"): Promise<Told> => {
-    child.stdin.write(`${word}\n`);
-    return next();
-  };
-  return { url, tell };
+/** Ends with the test. */
+export async function authorityOfTest(): Promise<Authority> {
+  const authority = await startAuthority();
+  onTestFinished(() => authority.kill());
+  return authority;
 }
 
 /** What a person does in a browser: follows the pages to where they end. */

@@ -6,7 +6,7 @@ import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
-import { follow, logInByHand, startAuthority } from "./authority.js";
+import { authorityOfTest, follow, logInByHand } from "./authority.js";
 import { connect, ERAS } from "./eras.js";
 import { connected, startExecutor } from "./executor-process.js";
 import { cli, freePort, type Gateway, startGateway, temporaryDirectory, until } from "./harness.js";
@@ -47,7 +47,7 @@ describe("a login in a browser", () => {
       if (chromium === undefined) {
         return context.skip(NO_BROWSER);
       }
-      const authority = await startAuthority();
+      const authority = await authorityOfTest();
       const gateway = await startGateway({
         mcpServers: { linear: { url: authority.url, auth: "oauth", trust: "always" } },
       });
@@ -89,7 +89,7 @@ describe("a login in a browser", () => {
 
 describe("a login in the middle of a call", () => {
   it("is asked of an agent that takes pages, in both eras, once for all of its calls, and they go on when the browser is done [token-unseen]", async () => {
-    const authority = await startAuthority();
+    const authority = await authorityOfTest();
     const entry = { url: authority.url, auth: "oauth" };
     const gateway = await startGateway({ names: "prefixed", mcpServers: { legacy: entry, modern: entry } });
     for (const era of ERAS) {
@@ -120,7 +120,7 @@ describe("a login in the middle of a call", () => {
 
 describe("a login at a server behind an executor", () => {
   it("goes through the executor, its documents too, by the executor's rules [token-unseen]", async () => {
-    const authority = await startAuthority();
+    const authority = await authorityOfTest();
     const port = await freePort();
     const token = "a-token-of-the-tests-0123456789";
     const executors = { office: { url: `ws://127.0.0.1:${port}`, token } };
@@ -144,7 +144,7 @@ describe("a login at a server behind an executor", () => {
 
 describe("logins without a browser", () => {
   it("by a pasted address and without a gateway that runs are there when one starts; a client with a secret needs none", async () => {
-    const authority = await startAuthority();
+    const authority = await authorityOfTest();
     const ci = { clientCredentials: { clientId: "ci", clientSecret: { env: "CI_SECRET" } } };
     const config = {
       mcpServers: { linear: { url: authority.url, auth: "oauth" }, ci: { url: authority.url, auth: ci } },

@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { makeEngineKey } from "../../src/gateway/engine/keys.js";
-import { logInByHand, startAuthority } from "../e2e/authority.js";
+import { authorityOfTest, logInByHand } from "../e2e/authority.js";
 import { connect } from "../e2e/eras.js";
 import { startGateway } from "../e2e/harness.js";
 import { statusOf } from "../e2e/operator.js";
@@ -19,7 +19,7 @@ const CALLS = 50;
 
 describe.skipIf(natsPrograms.length === 0)(title, () => {
   it("is renewed once for a hundred calls at both, again and again, and nobody has to log in [engine-logins]", async () => {
-    const [nats, authority] = [await startNats(), await startAuthority()];
+    const [nats, authority] = [await startNats(), await authorityOfTest()];
     const key = join(temporaryFolder("toolway-logins-"), "key");
     writeFileSync(key, makeEngineKey(), { mode: 0o600 });
     const config = {

@@ -7,6 +7,7 @@ import { begin, type EngineGateway, post, startOnEngine } from "../fixtures/engi
 import { entry } from "../fixtures/gateways.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
 import { until } from "../fixtures/wait.js";
+import { hearAndTakeBack } from "./progress-and-cancel.js";
 
 const title =
   natsPrograms.length === 0 ? `a session that is split, ${NO_NATS}` : "a session that is split over gateways";
@@ -59,18 +60,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     "a call of a %s agent that is taken back ends at its server, and progress comes [session-split]",
     async (era) => {
       const agent = await agentOf(era);
-      const heard: number[] = [];
-      const onprogress = ({ progress }: { progress: number }) => void heard.push(progress);
-      await agent.call("sleep", { ms: 200, everyMs: 40, label: "steady" }, { onprogress });
-      expect(heard.length).toBeGreaterThan(1);
-      const label = `taken back by ${era}`;
-      const abort = new AbortController();
-      const call = agent.call("sleep", { ms: 60_000, label }, { signal: abort.signal });
-      const gone = expect(call).rejects.toThrow();
-      await until("the call at its server", async () => (await agent.text("started")).includes(label));
-      abort.abort();
-      await gone;
-      await until("its end at the server", async () => (await agent.text("cancelled")).includes(label));
+      await hearAndTakeBack(agent);
     },
   );
 
