@@ -127,7 +127,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "contracts protocol protocol/bytes runtime runtime/redact upstream/era upstream/link upstream/modern upstream/supervise",
   "upstream/era": "contracts protocol runtime upstream/link",
   "upstream/http":
-    "contracts executor/wire protocol runtime runtime/memory runtime/network runtime/redact upstream/era upstream/link",
+    "contracts executor/wire protocol runtime runtime/memory runtime/network runtime/redact upstream/era upstream/http/plain upstream/link",
+  "upstream/http/plain": "",
   "upstream/link": "contracts protocol protocol/bytes runtime runtime/redact",
   "upstream/lists": "contracts protocol protocol/bytes protocol/definitions runtime upstream/link",
   "upstream/mailbox":

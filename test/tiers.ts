@@ -75,6 +75,7 @@ export const INTEGRATION: readonly string[] = [
   "src/upstream/era/meeting.test.ts",
   "src/upstream/http/executor-wire.test.ts",
   "src/upstream/http/large.test.ts",
+  "src/upstream/http/plain-posts.test.ts",
   "src/upstream/http/pool-wire.test.ts",
   "src/upstream/http/sdk.test.ts",
   "src/upstream/http/session.test.ts",

@@ -55,15 +55,38 @@ export function blockReading(): OnReadOpts {
       again = undefined;
       return block;
     },
-    callback(this: Socket, length: number, bytes: Uint8Array): boolean {
+    callback(this: WithReader, length: number, bytes: Uint8Array): boolean {
       const block = bytes as Buffer;
       const isLong = length * 2 >= BLOCK_BYTES;
-      const goesOn = this.push(isLong ? lend(block, length) : copyOf(block, length));
+      const reader = this[READER];
+      let goesOn: boolean;
+      if (reader === undefined) goesOn = this.push(isLong ? lend(block, length) : copyOf(block, 0, length));
+      else {
+        if (isLong) lend(block, length);
+        goesOn = reader.read(block, length, isLong);
+      }
       // Last of all: what is pushed may open another socket.
       again = isLong ? undefined : block;
       return goesOn;
     },
   } as OnReadOpts;
+}
+
+/** Reads a socket's bytes where they lie. */
+export interface BlockReader {
+  /**
+   * The first `length` bytes of the block are what was read. Where it is lent, parts of it may be kept; else copies of
+   * them (`copyOf`). False stops the reading until the socket is resumed.
+   */
+  read(block: Buffer, length: number, isLent: boolean): boolean;
+}
+
+const READER = Symbol("reader");
+type WithReader = Socket & { [READER]?: BlockReader | undefined };
+
+/** From now on the socket, which was made with `blockReading`, is read by `reader`; by undefined, as a stream again. */
+export function readBlocksBy(socket: Socket, reader: BlockReader | undefined): void {
+  (socket as WithReader)[READER] = reader;
 }
 
 /**
@@ -96,8 +119,9 @@ export function borrowBlock(): Buffer {
 /** From here on a copy has memory of its own: in Node 24 it would else share 64 KiB with others, and keep them all. */
 const OWN_BYTES = 4 * 1024;
 
-function copyOf(block: Buffer, length: number): Buffer {
+export function copyOf(block: Buffer, from: number, to: number): Buffer {
+  const length = to - from;
   const copy = length < OWN_BYTES ? Buffer.allocUnsafe(length) : Buffer.allocUnsafeSlow(length);
-  block.copy(copy, 0, 0, length);
+  block.copy(copy, 0, from, to);
   return copy;
 }

@@ -1,10 +1,11 @@
 // Sends HTTP requests over our own network, by undici.
 
 import type { LookupFunction, Socket } from "node:net";
-import type { Dispatcher, Pool } from "undici";
+import type { buildConnector, Dispatcher, Pool } from "undici";
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { blockReading } from "../../runtime/memory/read-blocks.js";
+import type { PlainPost, PlainPosts } from "./plain-posts.js";
 import {
   type ExchangeHandler,
   type HttpExchange,
@@ -39,13 +40,22 @@ class PoolExchange implements HttpExchange, Dispatcher.DispatchHandler {
   /** The path that a redirect of this origin names, once it has been seen. */
   #redirect: { status: number; path: string } | undefined;
   readonly #redirected: boolean;
+  /** Something of it may have reached the server. */
+  #written: boolean;
   #answered: boolean = false;
   #unstoppable: boolean = false;
   /** The exchange that follows the redirect; from then on it is the one to steer. */
   #next: HttpExchange | undefined;
 
-  constructor(wire: PoolWire, options: RequestOptions, handler: ExchangeHandler, redirected: boolean) {
+  constructor(
+    wire: PoolWire,
+    options: RequestOptions,
+    handler: ExchangeHandler,
+    redirected: boolean,
+    written: boolean = false,
+  ) {
     this.#wire = wire;
+    this.#written = written;
     this.#options = options;
     this.#handler = handler;
     this.#redirected = redirected;
@@ -103,6 +113,7 @@ class PoolExchange implements HttpExchange, Dispatcher.DispatchHandler {
       return;
     }
     this.#controller = controller;
+    this.#written = true;
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: ResponseHeaders): void {
@@ -149,7 +160,7 @@ class PoolExchange implements HttpExchange, Dispatcher.DispatchHandler {
     unmaskReset(error);
     // A body that stops in the middle is for the parser an error of grammar; what was HTTP so far was cut.
     const cut = this.#answered && error.name === "HTTPParserError";
-    handler?.onError(cut ? new Error("the body broke off", { cause: error }) : error, this.#controller !== undefined);
+    handler?.onError(cut ? new Error("the body broke off", { cause: error }) : error, this.#written);
   }
 }
 
@@ -157,22 +168,55 @@ class PoolWire implements Wire {
   readonly redirects: Redirects;
   /** Exchanges whose readers are slow: a few at most. */
   readonly paused = new Set<PoolExchange>();
+  readonly #makePool: MakePool;
   readonly #pools: Record<PoolName, Pool>;
+  readonly #watch = (socket: Socket): void => watchEnd(socket, this.paused);
+  /** Undefined where bytes come encrypted: those are not read where they lie. */
+  readonly #plain: PlainPosts | undefined;
+  /** Each has one connection, whose answer was not plain, and ends with it. */
+  readonly #takenOver = new Set<Pool>();
   #destroyed: boolean = false;
 
-  constructor(base: URL, makePool: (connections: number, watch: (socket: Socket) => void) => Pool) {
+  constructor(base: URL, makePool: MakePool, plain?: { posts: typeof PlainPosts; connect: Connect }) {
     this.redirects = new Redirects(base);
-    const watch = (socket: Socket) => watchEnd(socket, this.paused);
-    this.#pools = { calls: makePool(MAX_CALLS_IN_FLIGHT, watch), asides: makePool(MAX_ASIDE_CONNECTIONS, watch) };
+    this.#makePool = makePool;
+    this.#pools = {
+      calls: makePool(MAX_CALLS_IN_FLIGHT, this.#watch),
+      asides: makePool(MAX_ASIDE_CONNECTIONS, this.#watch),
+    };
+    if (plain === undefined) return;
+    this.#plain = new plain.posts({
+      host: base.host,
+      maxConnections: MAX_CALLS_IN_FLIGHT,
+      idleMs: IDLE_SOCKET_MS,
+      connect: plain.connect,
+      sendOtherwise: (post, handler) => this.#dispatch(this.#pools.calls, post, handler, false, false),
+      readOtherwise: (socket, seen, post, handler) => this.#takeOver(socket, seen, post, handler),
+    });
   }
 
   dispatch(options: RequestOptions, handler: ExchangeHandler, redirected = false): HttpExchange {
-    const exchange = new PoolExchange(this, options, handler, redirected);
+    const { method, pool, body } = options;
+    if (method === "POST" && pool === "calls" && body && this.#plain?.isPlain && !redirected && !this.#destroyed) {
+      const exchange = this.#plain.dispatch(options as PlainPost, this.redirects.current(options.path), handler);
+      if (exchange !== undefined) return exchange;
+    }
+    return this.#dispatch(this.#pools[pool], options, handler, redirected, false);
+  }
+
+  #dispatch(
+    pool: Pool,
+    options: RequestOptions,
+    handler: ExchangeHandler,
+    redirected: boolean,
+    written: boolean,
+  ): PoolExchange {
+    const exchange = new PoolExchange(this, options, handler, redirected, written);
     const { method, headers, body } = options;
     const path = this.redirects.current(options.path);
     try {
       if (this.#destroyed) throw new Error("The link is closed.");
-      this.#pools[options.pool].dispatch({ path, method, headers, body: body ?? null, idempotent: false }, exchange);
+      pool.dispatch({ path, method, headers, body: body ?? null, idempotent: false }, exchange);
     } catch (error) {
       // The handler is never called from within: callers register the exchange after this returns.
       queueMicrotask(() => exchange.onResponseError(undefined, error as Error));
@@ -180,11 +224,53 @@ class PoolWire implements Wire {
     return exchange;
   }
 
+  /** undici reads the answer to a request that was written by ours: it writes its own into nothing. */
+  #takeOver(socket: Socket, seen: Buffer, post: PlainPost, handler: ExchangeHandler): HttpExchange {
+    let left: Socket | undefined = socket;
+    const pool = this.#makePool(1, this.#watch, (_options, callback) => {
+      const given = left;
+      left = undefined;
+      // It is not heard from within.
+      queueMicrotask(() =>
+        given === undefined ? callback(new Error("other side closed"), null) : callback(null, given),
+      );
+    });
+    withoutWriting(socket, () => socket.push(seen));
+    const exchange = this.#dispatch(pool, post, handler, false, true);
+    this.#takenOver.add(pool);
+    // Once the answer is read.
+    void pool
+      .close()
+      .catch(() => {})
+      .finally(() => this.#takenOver.delete(pool));
+    return exchange;
+  }
+
   async destroy(): Promise<void> {
     this.#destroyed = true;
     const closed = new Fault("closing", "The link is closed.");
-    await Promise.allSettled([this.#pools.calls.destroy(closed), this.#pools.asides.destroy(closed)]);
+    this.#plain?.destroy(closed);
+    const pools = [this.#pools.calls, this.#pools.asides, ...this.#takenOver];
+    await Promise.allSettled(pools.map((pool) => pool.destroy(closed)));
   }
+}
+
+type Connect = (callback: (error: Error | null, socket?: Socket | null) => void) => void;
+type Connector = buildConnector.connector;
+type MakePool = (connections: number, watch: (socket: Socket) => void, connector?: Connector) => Pool;
+
+/** undici writes a POST with a body in two pieces: its head, and the body. `then` follows when both were to be written. */
+function withoutWriting(socket: Socket, then: () => void): void {
+  let pieces = 0;
+  const write = (): boolean => {
+    if (++pieces === 2) {
+      Reflect.deleteProperty(socket, "write");
+      // It reads nothing before it has noted that it wrote.
+      queueMicrotask(then);
+    }
+    return true;
+  };
+  Object.defineProperty(socket, "write", { value: write, configurable: true });
 }
 
 /** Opens a wire over our own network. */
@@ -209,7 +295,7 @@ async function openPool({ socketPath }: HttpTarget, base: URL, lookup: LookupFun
     ...(socketPath === undefined ? {} : { socketPath }),
     ...(lookup === undefined ? {} : { lookup }),
   });
-  const pool = (connections: number, watch: (socket: Socket) => void) =>
+  const pool: MakePool = (connections, watch, connector = connect) =>
     new undici.Pool(base.origin, {
       connections,
       pipelining: 1,
@@ -220,7 +306,7 @@ async function openPool({ socketPath }: HttpTarget, base: URL, lookup: LookupFun
       bodyTimeout: 0,
       maxHeaderSize: MAX_HEADER_BYTES,
       connect: (options, callback) =>
-        connect(options, (...[error, socket]) => {
+        connector(options, (...[error, socket]) => {
           if (error !== null) {
             callback(error, null);
             return;
@@ -229,7 +315,14 @@ async function openPool({ socketPath }: HttpTarget, base: URL, lookup: LookupFun
           callback(null, socket);
         }),
     });
-  return new PoolWire(base, pool);
+  if (base.protocol !== "http:") return new PoolWire(base, pool);
+  const { PlainPosts: posts } = await import("./plain-posts.js");
+  const { protocol, host, port } = base;
+  // As undici itself asks for one: an IPv6 address without its brackets.
+  const hostname = base.hostname.replace(/^\[(.*)\]$/, "$1");
+  const connectPlain: Connect = (callback) =>
+    connect({ protocol, host, hostname, port }, (...[error, socket]) => callback(error, socket));
+  return new PoolWire(base, pool, { posts, connect: connectPlain });
 }
 
 /**
