@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { until } from "../../test/fixtures/wait.js";
 import { Reaper } from "../runtime/processes/reaper.js";
 import { findMarked, hashStateDir } from "../runtime/processes/reaper-marker.js";
@@ -105,6 +105,23 @@ describe("a token that a program prints", () => {
       "The command no-such-program-here could not be started: there is no such program.",
     );
   });
+});
+
+it("a program that prints nothing for 10 s is given up, and no earlier [bounded]", async () => {
+  const line = [process.execPath, "-e", "setInterval(() => {}, 1_000)"];
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  let told: string | undefined;
+  const source = tokenSource({ from: "command", line, ttlMs: 1, cwd: dir }, context);
+  const reading = Promise.resolve(source.read()).catch((error: Error) => {
+    told = error.message;
+  });
+  await vi.advanceTimersByTimeAsync(9_999);
+  expect(told).toBeUndefined();
+  await vi.advanceTimersByTimeAsync(1);
+  vi.useRealTimers();
+  await reading;
+  expect(told).toContain("10 s");
 });
 
 it("what a program started ends with it, and does not hold up its token", async () => {
