@@ -5,7 +5,7 @@ import { agentRows } from "../dashboard/agents.js";
 import { stateWord } from "../dashboard/needs.js";
 import { hourPicture } from "../dashboard/servers/hour.js";
 import { pinWords, sinceWords, unusedTools, whoMayCall } from "../dashboard/tools/unused.js";
-import { joinedWrites, laneRows, waitWords } from "../dashboard/waiting/lanes.js";
+import { deliveredWords, joinedWrites, laneRows, waitWords } from "../dashboard/waiting/lanes.js";
 import { lifeOf } from "../dashboard/waiting/life.js";
 import { styleOf } from "../src/cli/text/print.js";
 import { stateText } from "../src/cli/text/status.js";
@@ -145,6 +145,20 @@ describe("the lanes of what waits", () => {
   it("have those of unknown outcome that the list of all has no place for, each once", () => {
     const [done, unknown] = [entry("2", { state: "done" }), entry("1", { state: "unknown" })];
     expect(joinedWrites([done], [unknown, { ...done, state: "unknown" }])).toEqual([done, unknown]);
+  });
+
+  it("say, where nothing waits, how many were delivered in a day and how long the longest waited", () => {
+    const nowMs = 2 * 86_400_000;
+    const done = (id: string, takenMs: number, sinceMs: number) => entry(id, { state: "done", takenMs, sinceMs });
+    const minutes = (ms: number) => `${ms / 60_000} min`;
+    const words = (...writes: OutboxEntry[]) => deliveredWords(writes, nowMs, minutes);
+    const [late, soon] = [done("1", nowMs - 300_000, nowMs - 60_000), done("2", nowMs - 900, nowMs - 200)];
+    const [old, dropped] = [done("3", 0, 1_000_000), entry("4", { state: "cancelled", sinceMs: nowMs })];
+    expect(words(late, soon, old, dropped)).toBe("2 writes were delivered in 24 h, the longest waited 4 min.");
+    expect(words(soon)).toBe("1 write was delivered in 24 h, none waited longer than a second.");
+    expect(words(old, dropped)).toBe("");
+    const many = Array.from({ length: 1_000 }, (_, n) => done(String(n), nowMs - 300_000, nowMs - 60_000));
+    expect(words(...many)).toBe("At least 1,000 writes were delivered in 24 h, the longest waited 4 min.");
   });
 
   it("say what each write waits for", () => {

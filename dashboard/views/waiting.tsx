@@ -6,7 +6,7 @@ import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton, Acts } from "../act-button.js";
 import { mailboxes, outbox } from "../model.js";
 import { WriteActs } from "../waiting/acts.js";
-import { joinedWrites, type LaneRow, laneRows, waitWords } from "../waiting/lanes.js";
+import { deliveredWords, joinedWrites, type LaneRow, laneRows, waitWords } from "../waiting/lanes.js";
 import { ageText, Foreign, Line, Since, Table, Until, useFollowed, useLoaded } from "../words.js";
 
 export function Waiting() {
@@ -49,7 +49,9 @@ function Writes() {
     <section class="lanes">
       <h2>Writes</h2>
       {trouble === "" && lanes.trouble === "" ? null : <p class="trouble">{trouble || lanes.trouble}</p>}
-      {value !== undefined && rows.length === 0 && ended.length === 0 ? <NothingWaits writes={writes} /> : null}
+      {value !== undefined && rows.length === 0 && ended.length === 0 ? (
+        <p class="empty">Nothing waits. {deliveredWords(writes, Date.now(), ageText)}</p>
+      ) : null}
       {ended.length === 0 ? null : (
         <>
           <h3>Ended, and not well</h3>
@@ -89,20 +91,6 @@ function Writes() {
         <p class="empty">And {lanes.value.more.toLocaleString()} more lanes, which are not read for this page.</p>
       )}
     </section>
-  );
-}
-
-/** What was delivered later is what it is for. */
-function NothingWaits({ writes }: { writes: readonly OutboxEntry[] }) {
-  const done = writes.filter(({ state, sinceMs }) => state === "done" && Date.now() - sinceMs < 86_400_000);
-  const longest = Math.max(0, ...done.map(({ sinceMs, takenMs }) => sinceMs - takenMs));
-  return (
-    <p class="empty">
-      Nothing waits.
-      {done.length === 0
-        ? ""
-        : ` ${done.length.toLocaleString()} ${done.length === 1 ? "write was" : "writes were"} delivered in 24 h, the longest waited ${ageText(longest)}.`}
-    </p>
   );
 }
 

@@ -71,3 +71,20 @@ export function waitWords({ state, position, heldFor, why }: OutboxEntry): strin
   if (before > 0) return `waits for the ${before === 1 ? "one" : before} before it`;
   return why ?? "is next";
 }
+
+const A_DAY_MS = 86_400_000;
+/** So many the gateway lists at once, the newest: where there are so many, there may be more. */
+const MAX_LISTED = 1_000;
+/** What was sent in less did not wait. */
+const SOON_MS = 1_000;
+
+/** Of the writes that are listed: how many were delivered in a day, and how long the longest waited. Empty where none was. */
+export function deliveredWords(writes: readonly OutboxEntry[], nowMs: number, ageText: (ms: number) => string): string {
+  const done = writes.filter(({ state, sinceMs }) => state === "done" && nowMs - sinceMs < A_DAY_MS);
+  if (done.length === 0) return "";
+  const most = writes.length >= MAX_LISTED ? "At least " : "";
+  const count = `${done.length.toLocaleString("en")} ${done.length === 1 ? "write was" : "writes were"}`;
+  const longestMs = done.reduce((longest, { takenMs, sinceMs }) => Math.max(longest, sinceMs - takenMs), 0);
+  const waited = longestMs < SOON_MS ? "none waited longer than a second" : `the longest waited ${ageText(longestMs)}`;
+  return `${most}${count} delivered in 24 h, ${waited}.`;
+}

@@ -185,6 +185,8 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     await at(viewer, `/waiting/${id}`);
     await viewer.locator(".life li").filter({ hasText: "done" }).waitFor();
     expect(await viewer.getByRole("heading", { name: "Result" }).count()).toBe(0);
+    await at(viewer, "/waiting");
+    await viewer.getByText(/Nothing waits\. \d+ writes? w\w+ delivered in 24 h, the longest waited \d+ s\./).waitFor();
     await viewer.context().close();
     // One that is not known any more is not shown as if it were.
     await toolway(gateway, "outbox", "drop", id, "--yes");
