@@ -1,6 +1,7 @@
 // The last calls, live, and one of them: where its time went, in a picture and in words.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type ReadonlySignal, useSignal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { CallsAnswer, KeptCall } from "../../src/contracts/control/calls.js";
 import type { RecordedBodies } from "../../src/contracts/control/record.js";
 import type { ToolInShort } from "../../src/contracts/control/tools.js";
@@ -226,8 +227,12 @@ function Rows({ rows }: { rows: readonly KeptCall[] }) {
   // One call that took a minute is not to make all others a hair: what is longer fills its row.
   const sorted = rows.map(({ ms }) => ms).sort((a, b) => a - b);
   const longest = Math.min(sorted.at(-1) ?? 1, 5 * Math.max(sorted[Math.floor(sorted.length / 2)] ?? 1, 0.1));
-  // In steps, so that rows that are there stay as they are while others come.
-  const whole = 2 ** (Math.ceil(2 * Math.log2(longest)) / 2);
+  // In steps, so that rows that are there stay as they are while others come. A signal, so that another scale is a word of
+  // each drawing and no drawing anew.
+  const box = useSignal("0 0 1 8");
+  useLayoutEffect(() => {
+    box.value = `0 0 ${2 ** (Math.ceil(2 * Math.log2(longest)) / 2)} 8`;
+  }, [longest]);
   return (
     <>
       <p class="empty small">
@@ -242,7 +247,7 @@ function Rows({ rows }: { rows: readonly KeptCall[] }) {
         heads={["When", "Tool", "Outcome", "Agent", "Where its time went", { number: "Time" }, { number: "Size" }]}
       >
         {rows.map((one) => (
-          <Row key={one.seq} one={one} whole={whole} />
+          <Row key={one.seq} one={one} box={box} />
         ))}
       </Table>
     </>
@@ -250,7 +255,7 @@ function Rows({ rows }: { rows: readonly KeptCall[] }) {
 }
 
 /** Drawn once: 50 come in a second, and 150 that were there would be drawn again with them. */
-function Row({ one, whole }: { one: KeptCall; whole: number }) {
+function Row({ one, box }: { one: KeptCall; box: ReadonlySignal<string> }) {
   return useMemo(
     () => (
       <tr>
@@ -269,13 +274,13 @@ function Row({ one, whole }: { one: KeptCall; whole: number }) {
           <Foreign text={one.client === undefined ? one.principal : `${one.principal} (${one.client})`} />
         </td>
         <td>
-          <Bars phases={phasesOf(one)} whole={whole} />
+          <Bars phases={phasesOf(one)} box={box} />
         </td>
         <td class="number">{timeText(one.ms)}</td>
         <td class="number">{sizeText(one.bytes)}</td>
       </tr>
     ),
-    [one, whole],
+    [one],
   );
 }
 
@@ -327,16 +332,16 @@ function OutcomeWord({ call: { outcome, failed } }: { call: KeptCall }) {
   );
 }
 
-/** Widths are attributes of a drawing: the page may have no styles in its elements. */
-function Bars({ phases, whole }: { phases: readonly Phase[]; whole: number }) {
+/** Widths are attributes of a drawing, in milliseconds: the page may have no styles in its elements. */
+function Bars({ phases, box }: { phases: readonly Phase[]; box: ReadonlySignal<string> }) {
   let at = 0;
   return (
-    <svg class="bars" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label={wordsOf(phases)}>
+    <svg class="bars" viewBox={box} preserveAspectRatio="none" role="img" aria-label={wordsOf(phases)}>
       <title>{wordsOf(phases)}</title>
       {phases.map(({ name, ms }) => {
         const x = at;
-        at += (ms / whole) * 100;
-        return <rect key={name} class={name} x={x} y="0" width={Math.max(0.5, (ms / whole) * 100)} height="8" />;
+        at += ms;
+        return <rect key={name} class={name} x={x} y="0" width={ms} height="8" />;
       })}
     </svg>
   );
