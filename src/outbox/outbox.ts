@@ -135,22 +135,19 @@ export class Outbox implements OutboxIntake {
   }
 
   /**
-   * False where the call is none of ours and goes its way. `passed` is of one that came to another gateway: where its name means
-   * another server there, or the tool has no outbox here, it joins a write of its key, and is not taken anew. Throws a Fault
-   * where it is refused.
+   * False where the call is none of ours and goes its way. `passed`: of one that came to another gateway. Where its name means another
+   * server there, or the tool has no outbox here, it joins a write of its key, and is not taken anew. Throws a Fault where it is refused.
    */
   take(call: AgentCall, server: string, tool: OwnToolName, passed: PassedOn = {}): boolean {
     const own = this.#parts.terms(server, tool);
-    // By the terms of whoever passed it on a key is found that was kept before, and nothing else is kept.
     const said = own ?? passed.terms;
-    const isOnlyKnown = own === undefined || passed.isOther === true;
     if (said === undefined || call.caller.beforeSend !== undefined || isAnswer(call.message)) return false;
     const { principal, era, version } = call.caller;
     const to = { server, tool, principal: principal.id };
     // Before it is read: what comes of a longer one would hold up everybody else.
     refuseLonger(call.message.text.length);
     const { message, isMinted, ...keyed } = keyedCall(call.message, to, said.key, passed.minted);
-    if (isOnlyKnown && !this.lanes.hasKey(keyed.keyHash)) return false;
+    if ((own === undefined || passed.isOther === true) && !this.lanes.hasKey(keyed.keyHash)) return false;
     // A key that never left finds nothing at the server, whatever was done there: nothing follows from asking for it.
     const isKeyKept = isMinted && (said.key === undefined || said.key.in === "message");
     const terms = isKeyKept && said.confirm !== undefined ? { ...said, confirm: undefined } : said;

@@ -120,9 +120,8 @@ export class UpstreamServer implements ServerHandle {
     });
     this.#shared = this.#drive(undefined);
     const { target, isolation, era, declare } = spec;
-    if (target.kind !== "stdio" && isolation === "shared" && era !== "modern" && declare === undefined) {
-      this.#beside = this.#makeBeside();
-    }
+    const isByProfile = target.kind !== "stdio" && isolation === "shared" && era !== "modern" && declare === undefined;
+    if (isByProfile) this.#beside = this.#makeBeside();
   }
 
   get intro(): ServerIntro | undefined {
