@@ -110,14 +110,17 @@ export function contest(sides, plan, context) {
       }
     };
     for (const [key, { side }] of [...alive]) await guarded(key, () => load.ask("open", { job: jobOf(key, side) }));
+    // A slice has as many calls as are in flight: where few are asked for, there are fewer slices, and not more calls.
+    const fullest = Math.max(...sides.map(({ inFlight }) => inFlight));
+    const slices = Math.max(1, Math.min(SLICES, Math.floor(plan.calls / fullest)));
     for (let round = 0; round < plan.rounds; round++) {
-      for (let slice = 0; slice < SLICES; slice++) {
+      for (let slice = 0; slice < slices; slice++) {
         const taking = [...alive].filter(([, { isSlow }]) => !isSlow).map(([key]) => key);
-        for (const key of rotated(taking, round * SLICES + slice)) {
+        for (const key of rotated(taking, round * slices + slice)) {
           const { side, results } = alive.get(key);
           const warm = Math.max(round + slice === 0 ? plan.warm : plan.rewarm, side.inFlight);
-          const calls = Math.max(Math.ceil(plan.calls / SLICES), side.inFlight);
-          const turnPlan = { warm, calls, maxMs: plan.maxMs / SLICES };
+          const calls = Math.max(Math.ceil(plan.calls / slices), side.inFlight);
+          const turnPlan = { warm, calls, maxMs: plan.maxMs / slices };
           const began = performance.now();
           const result = await guarded(key, () => turn(load, key, side, turnPlan));
           if (result !== undefined) results.push({ ...result, round, tookMs: performance.now() - began });
@@ -199,13 +202,7 @@ function rowsOf(entries, context) {
       ...(side.variant === undefined ? {} : { variant: side.variant }),
       target: side.target.name,
       group: side.target.group,
-      cpuUs: median(cpuRounds),
-      cpuRounds,
-      callsPerSec: median(results.map(({ callsPerSec }) => callsPerSec)),
-      p50Ms: median(results.map(({ p50Ms }) => p50Ms)),
-      p99Ms: median(results.map(({ p99Ms }) => p99Ms)),
-      calls: sum(results.map(({ calls }) => calls)),
-      verified: sum(results.map(({ verified }) => verified)),
+      ...figuresOf(cpuRounds, results),
     };
   });
   for (const [index, { side }] of entries.entries()) {
@@ -216,6 +213,19 @@ function rowsOf(entries, context) {
     rows[index].ratio = median(rows[index].ratios);
   }
   return rows;
+}
+
+/** The figures of a row, of all rounds of one side. */
+export function figuresOf(cpuRounds, results) {
+  return {
+    cpuUs: median(cpuRounds),
+    cpuRounds,
+    callsPerSec: median(results.map(({ callsPerSec }) => callsPerSec)),
+    p50Ms: median(results.map(({ p50Ms }) => p50Ms)),
+    p99Ms: median(results.map(({ p99Ms }) => p99Ms)),
+    calls: sum(results.map(({ calls }) => calls)),
+    verified: sum(results.map(({ verified }) => verified)),
+  };
 }
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);

@@ -91,8 +91,8 @@ function contextOf({ rounds, calls, share, quick }, targets, notes) {
     skip: (text) => note(`left out: ${text}`),
     /** A workload's plan as the options have it. */
     plan: (plan) => {
-      const count = calls ?? Math.ceil(plan.calls * share);
-      return { ...plan, rounds, calls: count, warm: Math.min(plan.warm, calls === undefined ? plan.warm : calls) };
+      if (calls === undefined) return { ...plan, rounds, calls: Math.ceil(plan.calls * share) };
+      return { ...plan, rounds, calls, warm: Math.min(plan.warm, calls), rewarm: Math.min(plan.rewarm, calls) };
     },
   };
 }

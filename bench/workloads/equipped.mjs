@@ -2,17 +2,13 @@
 // same gateway without them. Every call differs from the others, so that the cache looks, and finds nothing.
 
 import { createServer } from "node:http";
-import { callOnce } from "../ask.mjs";
 import { contest, stopping, workDirectory } from "../contest.mjs";
-import { firstLine } from "../processes.mjs";
 import { startHttpServer } from "../servers/index.mjs";
-import { startProgram, toolName } from "../toolway.mjs";
+import { startProgram } from "../toolway.mjs";
+import { PLAN, SERVER, sideOf } from "./small-call.mjs";
 
-const SERVER = "tiny";
 const PLAIN = "as it ships";
 const EQUIPPED = "roles, budget, cache, telemetry";
-const IN_FLIGHT = 32;
-const PLAN = { calls: 3000, warm: 4000, rewarm: 64, maxMs: 2000 };
 /** So many that none is refused. */
 const BUDGET = { calls: 1_000_000_000, windowMs: 3_600_000 };
 
@@ -27,38 +23,23 @@ function both(context) {
     const server = await startHttpServer({ era: "legacy", answers: "json" });
     own(server.stop);
     const collector = await startCollector(own);
-    const sides = [await sideOf(PLAIN, server, {}, {}, own, context)];
+    const side = (variant, entry, settings) => {
+      const start = async (servers) => startProgram({ servers, settings, workDir: await workDirectory(own) }, 0);
+      const servers = [{ ...server.entry(SERVER), ...entry }];
+      return sideOf({ workload: "equipped", variant, base: PLAIN, servers, start }, own, context);
+    };
+    const sides = [await side(PLAIN, {}, {})];
     const settings = {
       roles: { default: { allow: [SERVER], budget: BUDGET }, other: { deny: [`${SERVER}/big`] } },
       telemetry: { otlp: collector.url },
     };
     const entry = { budget: BUDGET, tools: { echo: { readOnly: true, cache: true } } };
-    sides.push(await sideOf(EQUIPPED, server, entry, settings, own, context));
+    sides.push(await side(EQUIPPED, entry, settings));
     const rows = await contest(sides, context.plan(PLAN), context);
     if (collector.spans() === 0)
       throw new Error("No span has come: the equipped gateway was measured without telemetry.");
     return { rows };
   });
-}
-
-async function sideOf(variant, server, entry, settings, own, context) {
-  context.log(`  starting toolway: ${variant}`);
-  const servers = [{ ...server.entry(SERVER), ...entry }];
-  const { started, headers } = await startProgram({ servers, settings, workDir: await workDirectory(own) }, 0);
-  own(started.stop);
-  const { endpoint: url } = await firstLine(started, "toolway");
-  await callOnce({ url, headers, era: "legacy" }, toolName(SERVER, "echo"), true);
-  return {
-    target: context.targets.find(({ group }) => group === "toolway"),
-    running: { url, headers, pid: started.child.pid, toolName, sessions: true, stop: started.stop },
-    setup: { upstream: "http", answers: "json", era: "legacy", servers, names: ["echo"] },
-    inFlight: IN_FLIGHT,
-    workload: "equipped",
-    variant,
-    expected: { kind: "echo" },
-    names: [toolName(SERVER, "echo")],
-    against: (other) => other.variant === PLAIN,
-  };
 }
 
 /** Takes traces and throws them away. */

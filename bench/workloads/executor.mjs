@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { cpuOf, rotated, SETTLE_MS, SLICES, startLoad, stopping } from "../contest.mjs";
+import { cpuOf, figuresOf, rotated, SETTLE_MS, SLICES, startLoad, stopping } from "../contest.mjs";
 import { cpuBetween, readCpu } from "../cpu.mjs";
 import { startTunnel } from "../limits/index.mjs";
 import { firstLine, startNode } from "../processes.mjs";
@@ -139,7 +139,6 @@ function rowsOf({ workload, job, unit }, ways, results, rounds, context) {
     const cpuRounds = roundsOf(own);
     if (own.some(({ isCoarse }) => isCoarse)) context.note(`${target}: its CPU time is in steps of 10 ms.`);
     const compared = base === undefined ? undefined : ratios(cpuRounds, roundsOf(base));
-    const sum = (key) => own.reduce((total, one) => total + one[key], 0);
     return {
       workload,
       upstream: "executor",
@@ -147,13 +146,7 @@ function rowsOf({ workload, job, unit }, ways, results, rounds, context) {
       ...(unit === undefined ? {} : { unit }),
       target,
       group,
-      cpuUs: median(cpuRounds),
-      cpuRounds,
-      callsPerSec: median(own.map(({ callsPerSec }) => callsPerSec)),
-      p50Ms: median(own.map(({ p50Ms }) => p50Ms)),
-      p99Ms: median(own.map(({ p99Ms }) => p99Ms)),
-      calls: sum("calls"),
-      verified: sum("verified"),
+      ...figuresOf(cpuRounds, own),
       ...(compared === undefined ? {} : { against: BASE, ratios: compared, ratio: median(compared) }),
     };
   });

@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { callOnce } from "../ask.mjs";
-import { cpuOf, rotated, SETTLE_MS, SLICES, startLoad, stopping, workDirectory } from "../contest.mjs";
+import { cpuOf, figuresOf, rotated, SETTLE_MS, SLICES, startLoad, stopping, workDirectory } from "../contest.mjs";
 import { cpuBetween, readCpu } from "../cpu.mjs";
 import { firstLine } from "../processes.mjs";
 import { median, ratios } from "../ratios.mjs";
@@ -161,7 +161,6 @@ function rowsOf(ways, results, count, operations) {
     const cpuRounds = cpuRoundsOf(way.variant);
     const [name, base] = against[way.variant] ?? [way.variant, cpuRounds];
     const compared = ratios(cpuRounds, base);
-    const sum = (key) => own.reduce((total, one) => total + one[key], 0);
     return {
       workload: "machines",
       upstream: "http",
@@ -171,13 +170,7 @@ function rowsOf(ways, results, count, operations) {
       variant: way.variant,
       target: way.target,
       group: way.group,
-      cpuUs: median(cpuRounds),
-      cpuRounds,
-      callsPerSec: median(own.map(({ callsPerSec }) => callsPerSec)),
-      p50Ms: median(own.map(({ p50Ms }) => p50Ms)),
-      p99Ms: median(own.map(({ p99Ms }) => p99Ms)),
-      calls: sum("calls"),
-      verified: sum("verified"),
+      ...figuresOf(cpuRounds, own),
       against: name,
       ratios: compared,
       ratio: median(compared),

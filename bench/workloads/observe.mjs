@@ -1,14 +1,11 @@
 // What seeing costs: metrics, records and the past, and an audit log beside them, against the same gateway with a recorder
 // that hands its records to nobody.
 
-import { callOnce } from "../ask.mjs";
 import { contest, stopping, workDirectory } from "../contest.mjs";
-import { firstLine } from "../processes.mjs";
 import { startSeen } from "../seen-gateway.mjs";
 import { startHttpServer } from "../servers/index.mjs";
-import { toolName } from "../toolway.mjs";
+import { PLAN, SERVER, sideOf } from "./small-call.mjs";
 
-const SERVER = "tiny";
 const EMPTY = "an empty recorder";
 const VARIANTS = [
   { variant: EMPTY, isEmpty: true },
@@ -16,8 +13,6 @@ const VARIANTS = [
   { variant: "with audit", settings: { audit: {} } },
   { variant: "with audit, hmac", settings: { audit: { arguments: "hmac" } } },
 ];
-const IN_FLIGHT = 32;
-const PLAN = { calls: 3000, warm: 4000, rewarm: 64, maxMs: 2000 };
 
 export const observe = {
   name: "observe",
@@ -31,27 +26,11 @@ function all(context) {
     const server = await startHttpServer({ era: "legacy", answers: "json" });
     own(server.stop);
     const sides = [];
-    for (const one of VARIANTS) sides.push(await sideOf(one, server, own, context));
+    for (const { variant, isEmpty = false, settings = {} } of VARIANTS) {
+      const start = async (servers) => startSeen({ servers, settings, isEmpty, workDir: await workDirectory(own) });
+      const servers = [server.entry(SERVER)];
+      sides.push(await sideOf({ workload: "observe", variant, base: EMPTY, servers, start }, own, context));
+    }
     return { rows: await contest(sides, context.plan(PLAN), context) };
   });
-}
-
-async function sideOf({ variant, isEmpty = false, settings = {} }, server, own, context) {
-  context.log(`  starting toolway: ${variant}`);
-  const servers = [server.entry(SERVER)];
-  const { started, headers } = await startSeen({ servers, settings, isEmpty, workDir: await workDirectory(own) });
-  own(started.stop);
-  const { endpoint: url } = await firstLine(started, "toolway");
-  await callOnce({ url, headers, era: "legacy" }, toolName(SERVER, "echo"), true);
-  return {
-    target: context.targets.find(({ group }) => group === "toolway"),
-    running: { url, headers, pid: started.child.pid, toolName, sessions: true, stop: started.stop },
-    setup: { upstream: "http", answers: "json", era: "legacy", servers, names: ["echo"] },
-    inFlight: IN_FLIGHT,
-    workload: "observe",
-    variant,
-    expected: { kind: "echo" },
-    names: [toolName(SERVER, "echo")],
-    against: (other) => other.variant === EMPTY,
-  };
 }

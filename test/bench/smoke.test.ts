@@ -95,7 +95,7 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
     const { rows } = await measured("small", [
       "small",
       "--calls",
-      "40",
+      "96",
       "--targets",
       "direct,pass-through,bridge,toolway",
     ]);
