@@ -1,5 +1,6 @@
 // The page's way to its gateway: trades the code of the link for a secret, keeps it for this browser session, shares it
-// with further tabs, and sends it only to who has shown to know it. Knows nothing of what the page shows.
+// with further tabs, and sends it to nobody: what it sends is a key that is made of it, which only the gateway that has shown
+// to know the secret takes, until that one ends. Knows nothing of what the page shows.
 
 /** Kept under the origin, which has the port: another gateway's page has another. */
 const KEPT = "toolway";
@@ -30,11 +31,14 @@ export class Refused extends Error {
 export class Stranger extends Error {}
 
 let session: Session | undefined;
-/** Whether who listens there has shown that it knows our secret, since the last connection was lost. */
-let isProved = false;
+/** For who listens there and has shown that it knows our secret; undefined since the last connection was lost. */
+let key: string | undefined;
+/** How many connections were lost: a proof of before is none. */
+let losses = 0;
 
 export function forgetProof(): void {
-  isProved = false;
+  key = undefined;
+  losses++;
 }
 
 /** Undefined where nobody has a session: a link is needed then. */
@@ -44,7 +48,6 @@ export async function enter(): Promise<Session | undefined> {
     // It is used up by the first look at it, and stays in no history.
     history.replaceState(null, "", location.pathname + location.search);
     session = (await ask("/api/session", { method: "POST", body: JSON.stringify({ code }) })) as Session;
-    isProved = true;
   } else session = kept() ?? (await fromOtherTab());
   if (session === undefined) return undefined;
   sessionStorage.setItem(KEPT, JSON.stringify(session));
@@ -126,24 +129,29 @@ async function* linesOf(answer: Response): AsyncGenerator<unknown> {
 
 async function secretHeaders(): Promise<Record<string, string>> {
   if (session === undefined) throw new Refused(401, "There is no session.");
-  if (!isProved) await demandProof(session);
-  return { Authorization: `Bearer ${session.secret}` };
+  return { Authorization: `Bearer ${key ?? (await demandProof(session))}` };
 }
 
 /** Another program may have taken the port of a gateway that stopped: it is asked for what only the gateway can know. */
-async function demandProof({ id, secret }: Session): Promise<void> {
+async function demandProof({ id, secret }: Session): Promise<string> {
+  const before = losses;
   const nonce = base64url(crypto.getRandomValues(new Uint8Array(24)));
   const answer = (await ask("/api/proof", { method: "POST", body: JSON.stringify({ id, nonce }) })) as {
     readonly proof?: unknown;
+    readonly start?: unknown;
   };
   const text = new TextEncoder();
   const hash = base64url(new Uint8Array(await crypto.subtle.digest("SHA-256", text.encode(secret))));
-  const key = await crypto.subtle.importKey("raw", text.encode(hash), { name: "HMAC", hash: "SHA-256" }, false, [
-    "sign",
-  ]);
-  const proof = base64url(new Uint8Array(await crypto.subtle.sign("HMAC", key, text.encode(`toolway-door:${nonce}`))));
-  if (answer.proof !== proof) throw new Stranger("Another program listens where the gateway did.");
-  isProved = true;
+  const hmac = { name: "HMAC", hash: "SHA-256" };
+  const known = await crypto.subtle.importKey("raw", text.encode(hash), hmac, false, ["sign"]);
+  const made = async (of: string) =>
+    base64url(new Uint8Array(await crypto.subtle.sign("HMAC", known, text.encode(of))));
+  if (answer.proof !== (await made(`toolway-door:${nonce}`))) {
+    throw new Stranger("Another program listens where the gateway did.");
+  }
+  const own = await made(`toolway-door-key:${String(answer.start)}`);
+  if (before === losses) key = own;
+  return own;
 }
 
 async function ask(path: string, init: RequestInit): Promise<unknown> {

@@ -252,6 +252,13 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     const { port } = new URL(page.url());
     const secret = await secretOf(page);
     expect(secret).toHaveLength(43);
+    const sent: string[] = [];
+    page.on("request", (request) => sent.push(JSON.stringify(request.headers())));
+    await page.reload();
+    await page.getByText("● live").waitFor();
+    const keys = () => new Set([...sent.join("\n").matchAll(/Bearer ([\w-]+)/g)].map(([, key]) => key));
+    await until("the page to ask for something", () => keys().size > 0);
+    const keysOfBefore = keys();
     await gateway.stop("SIGKILL");
     const heard: string[] = [];
     const stranger = createServer((request, response) => {
@@ -272,6 +279,12 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await new Promise((done) => stranger.close(done));
     gateway = await gateway.again();
     await page.getByText("● live").waitFor({ timeout: BROWSER_MS / 2 });
+    // A browser sends a request again that its gateway died over, to whoever listens then: nothing that is sent opens anything.
+    expect(sent.join("\n")).not.toContain(secret);
+    for (const key of keysOfBefore) {
+      const answer = await fetch(new URL("/api/status", page.url()), { headers: { authorization: `Bearer ${key}` } });
+      expect(answer.status).toBe(401);
+    }
     await page.context().close();
   });
 

@@ -87,6 +87,8 @@ export class OperatorDoor {
   readonly #files: PageFiles;
   readonly #clock: Clock;
   readonly #sessions: DoorSessions;
+  /** Pages make of it, and of their secrets, what they send: another with each start. */
+  readonly #start = randomBytes(16).toString("base64url");
   readonly #tabs: Tabs;
   readonly #answers: Readonly<Record<Power, RouteAnswerer>>;
   readonly #answerKnock: RouteAnswerer;
@@ -111,7 +113,7 @@ export class OperatorDoor {
     this.#refused = refused;
     this.#files = files;
     this.#clock = clock;
-    this.#sessions = new DoorSessions(sessionsIn(kept));
+    this.#sessions = new DoorSessions(this.#start, sessionsIn(kept));
     this.#tabs = new Tabs(look);
     const withFeed = (power: Power): ControlRoutes => ({
       "GET /feed": ({ signal }) => jsonLines(this.#tabs.follow(power, signal)),
@@ -369,7 +371,7 @@ export class OperatorDoor {
         const proof = this.#sessions.prove(id, nonce, this.#clock.wall());
         // As every other request of it is answered: the page stops to try.
         if (proof === undefined) throw new ControlError("session-ended", SESSION_ENDED);
-        return { proof };
+        return { proof, start: this.#start };
       },
     };
   }

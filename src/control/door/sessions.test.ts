@@ -6,9 +6,28 @@ import { DoorSessions, type SessionKept } from "./sessions.js";
 
 const HOUR = 60 * 60_000;
 
+describe("a key that a page makes of its secret", () => {
+  it("opens what the secret does, until the door is another [secrets-unseen]", () => {
+    const keyAt = (opening: string) => {
+      const hash = createHash("sha256").update("secret").digest("base64url");
+      return createHmac("sha256", hash).update(`toolway-door-key:${opening}`).digest("base64url");
+    };
+    const sessions = new DoorSessions("first");
+    sessions.addCode("code", "viewer", 0);
+    const trade = sessions.trade("code", "a", "secret", 1, 1_000);
+    expect(sessions.find(keyAt("first"), 1_000)).toMatchObject({ id: "a", power: "viewer" });
+    expect(sessions.find(keyAt("second"), 1_000)).toBeUndefined();
+    const after = new DoorSessions("second", "kept" in trade ? [["a", trade.kept]] : []);
+    expect(after.find(keyAt("first"), 1_000)).toBeUndefined();
+    expect(after.find(keyAt("second"), 1_000)).toMatchObject({ id: "a" });
+    after.end("a");
+    expect(after.find(keyAt("second"), 1_000)).toBeUndefined();
+  });
+});
+
 describe("a link", () => {
   it("is good once, and gives what it was made for", () => {
-    const sessions = new DoorSessions();
+    const sessions = new DoorSessions("first");
     sessions.addCode("code", "viewer", 0);
     expect(sessions.trade("code", "a", "secret", 1, 1_000)).toMatchObject({ kept: { power: "viewer" } });
     expect(sessions.find("secret", 1_000)).toMatchObject({ id: "a", power: "viewer" });
@@ -17,7 +36,7 @@ describe("a link", () => {
   });
 
   it("is over after a minute", () => {
-    const sessions = new DoorSessions();
+    const sessions = new DoorSessions("first");
     sessions.addCode("code", "operator", 0);
     expect(sessions.isWanted(59_999)).toBe(true);
     expect(sessions.trade("code", "a", "secret", 60_000, 0)).toEqual({ refused: "unknown" });
@@ -25,7 +44,7 @@ describe("a link", () => {
   });
 
   const sixteen = () => {
-    const sessions = new DoorSessions();
+    const sessions = new DoorSessions("first");
     for (let n = 0; n < 16; n++) {
       sessions.addCode(`code ${n}`, "operator", 0);
       expect(sessions.trade(`code ${n}`, `id ${n}`, `secret ${n}`, 0, n)).toHaveProperty("kept");
@@ -45,7 +64,7 @@ describe("a link", () => {
 
 describe("a session", () => {
   it("gives way to a new one where 16 are there and its pages have gone, the longest unseen first [bounded]", () => {
-    const sessions = new DoorSessions();
+    const sessions = new DoorSessions("first");
     for (let n = 0; n < 40; n++) {
       sessions.addCode(`code ${n}`, "operator", 0);
       const trade = sessions.trade(`code ${n}`, `id ${n}`, `secret ${n}`, 0, n);
@@ -71,7 +90,7 @@ describe("a session", () => {
         writes++;
       }
     }
-    expect(new DoorSessions(kept).find("secret", 5 * HOUR)).toBeDefined();
+    expect(new DoorSessions("second", kept).find("secret", 5 * HOUR)).toBeDefined();
     // Every ten minutes, and not with every look.
     expect(writes).toBeLessThanOrEqual(30);
     sessions.pageClosed("a", 5 * HOUR);
@@ -79,7 +98,7 @@ describe("a session", () => {
   });
 
   const open = () => {
-    const sessions = new DoorSessions();
+    const sessions = new DoorSessions("first");
     sessions.addCode("code", "operator", 0);
     sessions.trade("code", "a", "secret", 0, 0);
     return sessions;
@@ -111,7 +130,7 @@ describe("a session", () => {
     sessions.pageOpened("a");
     const kept = sessions.pageClosed("a", HOUR);
     expect(JSON.stringify(kept)).not.toContain("secret");
-    const after = new DoorSessions(kept === undefined ? [] : [["a", kept]]);
+    const after = new DoorSessions("second", kept === undefined ? [] : [["a", kept]]);
     expect(after.find("secret", HOUR + 1)).toMatchObject({ id: "a", power: "operator" });
     expect(after.find("secret", 2 * HOUR)).toBeUndefined();
   });
@@ -131,7 +150,7 @@ describe("a session", () => {
     });
     fc.assert(
       fc.property(fc.array(act, { maxLength: 60 }), (acts) => {
-        const sessions = new DoorSessions();
+        const sessions = new DoorSessions("first");
         const made = new Set<string>();
         let now = 0;
         for (const { kind, n, ms } of acts) {

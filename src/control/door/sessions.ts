@@ -53,10 +53,13 @@ export class DoorSessions {
   /** By the hash of the code. */
   readonly #codes = new Map<string, { readonly power: Power; readonly untilMs: number }>();
   readonly #sessions = new Map<string, Session>();
-  /** By the hash of the secret. */
+  /** By the hash of the secret, and by that of the key which the page makes of it for this start. */
   readonly #byHash = new Map<string, Session>();
+  readonly #start: string;
 
-  constructor(kept: Iterable<readonly [id: string, SessionKept]> = []) {
+  /** `start` is another with each start of the gateway: keys of before are worth nothing. */
+  constructor(start: string, kept: Iterable<readonly [id: string, SessionKept]> = []) {
+    this.#start = start;
     for (const [id, { power, hash, bornAt, seenAt }] of kept) {
       if (this.#sessions.size < MAX_SESSIONS) this.#add({ id, power, hash, bornAt, seenAt, pages: 0 });
     }
@@ -118,7 +121,7 @@ export class DoorSessions {
     return found?.id;
   }
 
-  /** Whose secret it is; undefined where it is nobody's, or its time is over. */
+  /** Whose secret or key it is; undefined where it is nobody's, or its time is over. */
   find(secret: string, wallMs: number): PageSession | undefined {
     const session = this.#byHash.get(hashOf(secret));
     return session === undefined || isOver(session, wallMs) ? undefined : session;
@@ -168,6 +171,7 @@ export class DoorSessions {
     if (session === undefined) return;
     this.#sessions.delete(id);
     this.#byHash.delete(session.hash);
+    this.#byHash.delete(this.#hashOfKey(session));
   }
 
   /** Every session and every link. */
@@ -181,6 +185,11 @@ export class DoorSessions {
   #add(session: Session): void {
     this.#sessions.set(session.id, session);
     this.#byHash.set(session.hash, session);
+    this.#byHash.set(this.#hashOfKey(session), session);
+  }
+
+  #hashOfKey({ hash }: Session): string {
+    return hashOf(keyOf(hash, this.#start));
   }
 
   #forgetCodes(nowMs: number): void {
@@ -205,4 +214,12 @@ function hashOf(text: string): string {
 /** The page makes the same of the hash of its secret. */
 function proofOf(hash: string, nonce: string): string {
   return createHmac("sha256", hash).update(`toolway-door:${nonce}`).digest("base64url");
+}
+
+/**
+ * What the page sends in place of its secret, which it makes likewise. A browser sends a request again, on a connection to
+ * whoever listens then, where its gateway dies over it: what that one learns opens nothing.
+ */
+function keyOf(hash: string, start: string): string {
+  return createHmac("sha256", hash).update(`toolway-door-key:${start}`).digest("base64url");
 }
