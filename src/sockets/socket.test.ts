@@ -1,9 +1,9 @@
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { MIB } from "../runtime/sizes.js";
+import { KIB, MIB } from "../runtime/sizes.js";
 import { MAX_UNACKED_BYTES, PING_MS, SILENCE_MS } from "./limits.js";
 import { Close, type FrameMask, Socket, type SocketEvents } from "./socket.js";
 
@@ -52,6 +52,34 @@ class Ear implements SocketEvents {
     this.ends.push(why);
   }
 }
+
+describe("large messages of many sockets", () => {
+  it("are read in turns: who sent one waits until those of others were, and small ones never do [bounded]", async () => {
+    const sockets = Array.from({ length: 8 }, () => {
+      const ws = Object.assign(new EventEmitter(), { isPaused: true, bufferedAmount: 0, readyState: 1 });
+      const pause = { pause: () => (ws.isPaused = true), resume: () => (ws.isPaused = false), terminate() {} };
+      const socket = new Socket(Object.assign(ws, pause) as never, { bytesRead: 0 } as never, "none");
+      cleanups.push(() => void ws.emit("close", 1000, Buffer.alloc(0)));
+      const ear = new Ear();
+      socket.attach(ear);
+      return { ws, ear };
+    });
+    const paused = () => sockets.filter(({ ws }) => ws.isPaused).length;
+    expect(paused()).toBe(0);
+    // Of this turn there is 1 MiB.
+    for (const { ws } of sockets) ws.emit("message", Buffer.alloc(512 * KIB));
+    expect(sockets.map(({ ear }) => ear.messages.length)).toEqual(sockets.map(() => 1));
+    expect(paused()).toBe(6);
+    sockets[0]?.ws.emit("message", Buffer.from("small"));
+    expect(paused()).toBe(6);
+    const left: number[] = [];
+    while (paused() > 0) {
+      await new Promise(setImmediate);
+      left.push(paused());
+    }
+    expect(left).toEqual([4, 2, 0]);
+  });
+});
 
 describe("a socket", () => {
   it("brings whole messages in order, and none before somebody hears them", async () => {

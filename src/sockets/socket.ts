@@ -3,6 +3,7 @@
 
 import type { EventEmitter } from "node:events";
 import { KIB, MIB } from "../runtime/sizes.js";
+import { turns } from "../runtime/wait.js";
 import { MAX_MESSAGE_BYTES, MAX_UNACKED_BYTES, PING_MS, SILENCE_MS } from "./limits.js";
 
 /** What is used of a WebSocket of `ws`. Its own types would have to be installed beside ours. */
@@ -121,7 +122,7 @@ export class Socket {
     this.#mask = mask;
     this.#heardBytes = wire.bytesRead;
     ws.pause();
-    ws.on("message", (data: Buffer) => this.#events.onMessage(data));
+    ws.on("message", (data: Buffer) => this.#onMessage(data));
     // The library's own pongs would pile up where a peer sends pings and does not read.
     ws.on("ping", (data: Buffer) => {
       if (this.#ponging || this.#gone) return;
@@ -221,6 +222,19 @@ export class Socket {
     this.#closedBefore ??= why;
     this.#ws.terminate();
   }
+
+  /**
+   * One turn of the event loop would read some large messages of each connection that has them. So who sent one is read on when the
+   * large ones of others had their turns.
+   */
+  #onMessage(data: Buffer): void {
+    this.#events.onMessage(data);
+    if (turns.take(data.length, this.#readOn) || this.#gone || this.#goodbye !== undefined) return;
+    this.#ws.pause();
+  }
+
+  /** One function for all turns. */
+  readonly #readOn = (): void => this.#ws.resume();
 
   /** The callback of every send; one function for all messages. */
   readonly #written = (): void => {

@@ -4,6 +4,7 @@
 
 import { PeerError } from "../../contracts/engine/peers.js";
 import { MIB } from "../../runtime/sizes.js";
+import { SMALL_WORK_BYTES, turns } from "../../runtime/wait.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, NO_EVENTS, type SocketEvents } from "../../sockets/socket.js";
 import type { Peer, PeerConnection, PeerSocket } from "../broker/peer-connection.js";
@@ -97,12 +98,10 @@ export class PartitionLine {
     if (this.#earlyBytes > MAX_EARLY_BYTES) this.#end(Close.goingAway, "it says more than can wait for its mailbox");
   }
 
-  #takeEarly(): Early[] {
-    const early = this.#early;
+  #dropEarly(): void {
     this.#early = [];
     this.#events.early(-this.#earlyBytes);
     this.#earlyBytes = 0;
-    return early;
   }
 
   /** The peer has room again. */
@@ -123,7 +122,7 @@ export class PartitionLine {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#onOver();
-    this.#takeEarly();
+    this.#dropEarly();
     this.#here?.onClose();
     this.#there?.close(Close.normal, "the peer is gone");
   }
@@ -213,10 +212,23 @@ export class PartitionLine {
     this.#events.onFrame(text);
     if (!isFirst) return;
     // Here it is still being begun: what was said goes to it when that is done.
-    setImmediate(() => {
-      this.#isOpen = true;
-      for (const { text: said, frame } of this.#takeEarly()) this.#pass(said, frame);
-    });
+    setImmediate(() => void this.#passEarly());
+  }
+
+  /** In turns: many lines open at once where a partition comes to another broker, and each may have waited with much. */
+  async #passEarly(): Promise<void> {
+    for (;;) {
+      const [first] = this.#early;
+      if (first === undefined || this.#isOver) break;
+      const size = first.text.length;
+      if (size >= SMALL_WORK_BYTES) await turns.wait(size);
+      // What is over took all of them.
+      if (this.#early.shift() !== first) break;
+      this.#earlyBytes -= size;
+      this.#events.early(-size);
+      this.#pass(first.text, first.frame);
+    }
+    this.#isOpen = true;
   }
 
   #pass(text: string, frame: ClientFrame | undefined): void {
@@ -230,7 +242,7 @@ export class PartitionLine {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#onOver();
-    this.#takeEarly();
+    this.#dropEarly();
     this.#here?.onClose();
     this.#there?.attach(NO_EVENTS);
     this.#there?.destroy(reason);

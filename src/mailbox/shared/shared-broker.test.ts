@@ -107,6 +107,49 @@ describe("what one token may have of a broker on an engine", () => {
     await expect.poll(() => broker.connect("another", 1, WORKER).then(() => true)).toBe(true);
   });
 
+  it("is handled in turns: what waited until a mailbox was open [bounded]", async () => {
+    const taken: string[] = [];
+    let open = (_: string): void => {};
+    const connection = {
+      onMessage: (bytes: Buffer) => void taken.push(bytes.toString().slice(0, 4)),
+      onFrame() {},
+      onClose() {},
+    };
+    const broker = {
+      serve: (_: number, socket: PeerSocket) => {
+        open = (text) => socket.send(text);
+        return connection as never;
+      },
+      ownerOf: () => undefined,
+      connect: () => Promise.reject(new PeerError("away", "nobody")),
+      moved: () => new Promise<void>(() => {}),
+      now: () => 0,
+    };
+    const events: PartitionLineEvents = {
+      onFrame() {},
+      onClose() {},
+      waiting: 0,
+      early: () => undefined,
+      hasRoom: () => true,
+    };
+    const intro = { peer: WORKER, hello: { kind: "hello", address: "worker" } } as PeerIntroduction;
+    const line = new PartitionLine(broker, 1, intro, events, () => {});
+    for (let n = 0; n < 6; n++) line.send(`no-${n} ${"x".repeat(600 * KIB)}`);
+    await Promise.resolve();
+    open('{"kind":"welcome"}');
+    taken.length = 0;
+    let most = 0;
+    while (taken.length < 7) {
+      const before = taken.length;
+      await new Promise(setImmediate);
+      most = Math.max(most, taken.length - before);
+      // It overtakes nothing of what waits.
+      if (before === 0 && taken.length > 0) line.send("last");
+    }
+    expect(taken).toEqual(["no-0", "no-1", "no-2", "no-3", "no-4", "no-5", "last"]);
+    expect(most).toBeLessThan(6);
+  });
+
   it("is counted: what is said before a mailbox is open, until it is over [bounded]", async () => {
     const held = new HeldBytes(16 * MIB);
     const socket = new FakeSocket();
