@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { HeldBytes } from "../../runtime/memory/held-bytes.js";
+import { KIB, MIB } from "../../runtime/sizes.js";
 import type { SocketEvents } from "../../sockets/socket.js";
 import { PeerConnection, type PeerSocket } from "./peer-connection.js";
 
@@ -16,9 +18,9 @@ class Peer implements PeerSocket {
   readonly told: Record<string, unknown>[] = [];
   #events: SocketEvents | undefined;
 
-  constructor(version: number | undefined) {
+  constructor(version: number | undefined, held?: HeldBytes) {
     const peer = { id: "worker", role: "researcher", maySendTo: undefined };
-    new PeerConnection(this, { broker, log, peer, identify: () => undefined, onEnd() {}, onRefused() {} });
+    new PeerConnection(this, { broker, log, peer, held, identify: () => undefined, onEnd() {}, onRefused() {} });
     this.say({ kind: "hello", agent: { session_id: "worker" }, version });
     this.told.length = 0;
   }
@@ -27,8 +29,8 @@ class Peer implements PeerSocket {
     this.#events?.onMessage(Buffer.from(JSON.stringify(frame)));
   }
 
-  deliver(id: string): void {
-    this.say({ kind: "deliver", to: "studio", message: { id, kind: "mcp_request", body: {} } });
+  deliver(id: string, body: unknown = {}): void {
+    this.say({ kind: "deliver", to: "studio", message: { id, kind: "mcp_request", body } });
   }
 
   end(): void {
@@ -99,5 +101,21 @@ describe("what a peer hears of its deliveries", () => {
     peer.end();
     await vi.advanceTimersByTimeAsync(1_000);
     expect(peer.told).toHaveLength(1);
+  });
+});
+
+describe("the deliveries of one token that are under way", () => {
+  it("count with what is made of them, over all its connections; the next is refused by name [bounded]", async () => {
+    const held = new HeldBytes(16 * MIB);
+    const peers = [new Peer(undefined, held), new Peer(undefined, held), new Peer(undefined, held)];
+    const body = "x".repeat(500 * KIB);
+    for (let n = 0; n < 12; n++) peers[n % 3]?.deliver(`m-${n}`, body);
+    expect(held.used).toBeGreaterThan(7 * 3 * 500 * KIB);
+    expect(held.used).toBeLessThanOrEqual(12 * MIB);
+    const refused = peers.flatMap(({ told }) => told.filter(({ kind }) => kind === "error"));
+    expect(refused.length).toBe(4);
+    expect(refused[0]?.["reason"]).toContain("limits.heldBytes");
+    await turn();
+    expect(held.used).toBe(0);
   });
 });

@@ -3,7 +3,7 @@
 
 import type { SHARER_ROLE as SharerRole } from "../../contracts/settings.js";
 import type { Log } from "../../observe/log.js";
-import { type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
+import { BODY_COST, type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, type SocketEvents } from "../../sockets/socket.js";
 import { ownerOf } from "../wire/address.js";
@@ -331,8 +331,10 @@ export class PeerConnection implements SocketEvents {
     else this.#send({ kind: "presence", mailbox, connected, since, version, journal });
   }
 
-  async #deliver(sender: MailSender, frame: Deliver, bytes: number): Promise<void> {
+  async #deliver(sender: MailSender, frame: Deliver, size: number): Promise<void> {
     const { id } = frame.message;
+    // Its text, the record that is made of it, and that as it leaves for the disk or the engine.
+    const bytes = size * BODY_COST;
     if (this.#underWay >= MAX_UNDER_WAY) {
       this.#tellError(
         `${MAX_UNDER_WAY} deliveries of this connection are under way: wait for one of them`,

@@ -3,7 +3,7 @@
 // mailbox that it went to, so that each of them is decided, and written, in one place. So a peer has a line to the partition of
 // its own mailbox, its home, and one to that of each mailbox that it sends to; all of them look like one connection to it.
 
-import { type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
+import { BODY_COST, type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, type SocketEvents } from "../../sockets/socket.js";
 import type { Peer, PeerSocket } from "../broker/peer-connection.js";
@@ -411,7 +411,8 @@ export class Front implements SocketEvents {
   /** Counts what is held for this peer, of all its lines at once. False: there is no room for that. */
   #count(): boolean {
     if (this.#holder === undefined || this.#isOver) return true;
-    const bytes = this.#earlyBytes + this.#socket.waiting;
+    // What is said becomes what is delivered, and has the same room.
+    const bytes = this.#earlyBytes * BODY_COST + this.#socket.waiting;
     if (bytes < SMALL_BYTES) {
       this.#holder.release();
       return true;
