@@ -55,6 +55,25 @@ describe("a store of commits", () => {
     expect([...log.entries()]).toHaveLength(6_096);
   });
 
+  it("opens nothing that it wrote itself, whether the stream tells it before the answer or behind it", async () => {
+    const { engine, done } = virtual("partition");
+    const line = engine.connect();
+    const vault = createTextVault(randomBytes(32));
+    let opened = 0;
+    const counting = {
+      seal: vault.seal,
+      open: (purpose: string, sealed: string) => {
+        opened++;
+        return vault.open(purpose, sealed);
+      },
+    };
+    const rest = { layout: "partition", prefix: "s.", where: "the engine" } as const;
+    const store = await done(openCommitStore({ ...rest, stream: line, pace: line.pace, vault: counting }));
+    for (let n = 0; n < 50; n++) await done(store.map("m").put(`k${n}`, n));
+    expect([...store.map("m").entries()]).toHaveLength(50);
+    expect(opened).toBe(0);
+  });
+
   it("removes what nothing needs when the engine answers again, however it was when that was due [bounded]", async () => {
     const { engine, open, done, pass } = virtual("partition");
     const line = engine.connect();

@@ -22,6 +22,7 @@ import { checkName, jsonOf, keyBytes, MAX_VALUE_BYTES, valueBytes } from "../che
 import { corrupt, StoreError } from "../store-error.js";
 import { tellListener } from "../tell.js";
 import { type CommitWrite, decodeCommit, type UnreadableCommit } from "./commit.js";
+import { CommitRoom } from "./room.js";
 import { CommitState, compareUtf8, type KeySpace, MAX_WRITES, numberOf } from "./state.js";
 import type { CommitStream, TryPace } from "./stream.js";
 import { CommitWriter, type Condition } from "./writer.js";
@@ -64,6 +65,8 @@ export interface CommitStoreOptions {
   readonly where: string;
   /** Seals all values that leave this process. Undefined where they are in clear: the sealing key itself, and tests. */
   readonly vault?: TextVault | undefined;
+  /** What it shares with others that write to the same engine from this process; by itself without. */
+  readonly room?: CommitRoom | undefined;
   /** Nothing is written, and nobody shut out: a partition stays its owner's. */
   readonly readOnly?: boolean | undefined;
   /** Told once, when the store is another's from now on, or something in it cannot be read. */
@@ -114,6 +117,7 @@ class CommitStore implements Store {
       pace,
       where,
       vault: options.vault,
+      room: options.room ?? new CommitRoom(),
       writer: randomBytes(9).toString("base64url"),
       committed: () => this.#clean(),
     });
@@ -126,10 +130,11 @@ class CommitStore implements Store {
     let takenOver = () => {};
     const current = new Promise<void>((resolve) => {
       this.#unfollow = stream.follow(prefix, {
-        message: ({ subject, sequence, body, atMs }) => {
-          // What was written here comes back too: it is not opened and read once more.
+        message: (message) => {
+          const { subject, sequence, atMs } = message;
+          // What was written here comes back too, also before its answer: it is not opened and read once more.
           if (!this.#state.followKnown(sequence, atMs)) {
-            const commit = decodeCommit(body, vault);
+            const commit = this.#writer.unanswered(message.id) ?? decodeCommit(message.body, vault);
             if (typeof commit === "string") return this.#hold(subject, sequence, commit);
             this.#state.follow(commit, subject, sequence, atMs);
           }

@@ -8,6 +8,8 @@ export interface StreamMessage {
   /** Its place in the stream, which rises over all subjects. */
   readonly sequence: number;
   readonly body: string;
+  /** As its writer gave it; undefined where that is not known. */
+  readonly id?: string | undefined;
   /** When the engine stored it, in milliseconds since 1970. */
   readonly atMs: number;
 }

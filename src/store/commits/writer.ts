@@ -4,6 +4,7 @@
 
 import type { TextVault } from "../../runtime/seal.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
+import { SMALL_WORK_BYTES, turns } from "../../runtime/wait.js";
 import { StoreError } from "../store-error.js";
 import {
   type Commit,
@@ -14,7 +15,8 @@ import {
   MAX_ANCESTORS,
   type UnreadableCommit,
 } from "./commit.js";
-import { type CommitState, MAX_WRITES, sizeOf } from "./state.js";
+import { type CommitRoom, MAX_PENDING_BYTES } from "./room.js";
+import { type CommitHead, type CommitState, MAX_WRITES, sizeOf } from "./state.js";
 import type { CommitStream, TryPace } from "./stream.js";
 
 /** Elections of 4 to 15 seconds were measured; the engine remembers ids for two minutes. */
@@ -24,8 +26,6 @@ const PAUSE_MIN_MS = 50;
 const PAUSE_MAX_MS = 500;
 /** The client holds what it sends without a bound of its own: so many tries are on their way at once. */
 const MAX_IN_FLIGHT = 64;
-/** What waits in memory for the engine: some seconds of a slow one. Beyond it callers are told, not queued. */
-const MAX_PENDING_BYTES = 64 * MIB;
 /** One commit of several requests, so that the first of them does not wait for the last, and little is kept for one of them. */
 const MAX_GROUP_BYTES = 64 * KIB;
 /** Counted for each request beside its writes. */
@@ -71,6 +71,8 @@ export interface WriterOptions {
   readonly where: string;
   /** Seals the values. Undefined where they are in clear: the sealing key itself, and tests. */
   readonly vault: TextVault | undefined;
+  /** What it shares with the other writers of this process. */
+  readonly room: CommitRoom;
   /** After each commit of ours. */
   readonly committed: () => void;
 }
@@ -78,8 +80,9 @@ export interface WriterOptions {
 export class CommitWriter {
   readonly #options: WriterOptions;
   readonly #queues = new Map<string, Queued[]>();
-  #pendingBytes = 0;
   #inFlight = 0;
+  /** Those that no answer has come for, by their ids. */
+  readonly #unanswered = new Map<string, Commit>();
   readonly #waiting: (() => void)[] = [];
   readonly #idle: (() => void)[] = [];
   #count = 0;
@@ -96,12 +99,11 @@ export class CommitWriter {
       request.failed(this.#fenced);
       return;
     }
-    if (this.#pendingBytes > 0 && this.#pendingBytes + bytes > MAX_PENDING_BYTES) {
-      const text = `More than ${MAX_PENDING_BYTES / MIB} MiB wait for ${this.#options.where}; try later.`;
+    if (!this.#options.room.take(bytes)) {
+      const text = `More than ${MAX_PENDING_BYTES / MIB} MiB wait for the engine, ${this.#options.where} among it; try later.`;
       request.failed(new StoreError("busy", text));
       return;
     }
-    this.#pendingBytes += bytes;
     const queued = { ...request, bytes, sinceMs: this.#options.pace.now() };
     const queue = this.#queues.get(subject);
     if (queue !== undefined) {
@@ -117,21 +119,32 @@ export class CommitWriter {
     this.#isExclusive = true;
   }
 
+  /** One of ours whose answer has not come yet: the stream may tell it before. */
+  unanswered(id: string | undefined): Commit | undefined {
+    return id === undefined ? undefined : this.#unanswered.get(id);
+  }
+
   /** Resolves when nothing is pending. */
   drained(): Promise<void> {
     return this.#queues.size === 0 ? Promise.resolve() : new Promise((resolve) => this.#idle.push(resolve));
   }
 
   async #run(subject: string): Promise<void> {
+    const { room } = this.#options;
     const queue = this.#queues.get(subject) as Queued[];
     // What is submitted in this turn of the event loop is one commit.
     await Promise.resolve();
     let deadline: number | undefined;
     while (queue.length > 0) {
       await this.#enter();
+      // Before anything is looked at: what was so may not be so afterwards.
+      const sent = queue[0]?.bytes ?? 0;
+      await room.enter(sent);
+      if (sent >= SMALL_WORK_BYTES) await turns.wait(sent);
       const group = this.#takeGroup(queue);
       deadline ??= this.#options.pace.now() + LIMIT_MS;
       const outcome = group.length === 0 ? undefined : await this.#commit(subject, group, deadline);
+      room.left(sent);
       this.#leave();
       if (outcome?.kind === "overtaken") {
         // Whether their conditions still hold is seen when they are taken again.
@@ -142,7 +155,7 @@ export class CommitWriter {
       if (outcome === undefined) continue;
       let appends = 0;
       for (const request of group) {
-        this.#pendingBytes -= request.bytes;
+        room.giveBack(request.bytes);
         if (outcome.kind === "failed") request.failed(outcome.error);
         else request.stored(outcome.sequence, appends);
         for (const { kind } of request.writes) if (kind === "a") appends++;
@@ -155,7 +168,7 @@ export class CommitWriter {
 
   /** What goes into one commit. Refuses those whose condition does not hold now, or who had no turn in time. */
   #takeGroup(queue: Queued[]): Queued[] {
-    const { state, stream, pace, where } = this.#options;
+    const { state, stream, pace, where, room } = this.#options;
     const tooLongAgo = pace.now() - LIMIT_MS;
     const limit = Math.min(MAX_GROUP_BYTES, stream.maxBodyBytes / 2);
     const group: Queued[] = [];
@@ -168,7 +181,7 @@ export class CommitWriter {
       // Else each that waits behind a silent engine would wait for all before it, and for its own tries then.
       if (next.sinceMs < tooLongAgo) {
         queue.shift();
-        this.#pendingBytes -= next.bytes;
+        room.giveBack(next.bytes);
         const text = `${where} had no turn for it within ${LIMIT_MS / 1000} s; nothing was written. Try later.`;
         next.failed(new StoreError("away", text));
         continue;
@@ -178,7 +191,7 @@ export class CommitWriter {
         if (written.has(`${condition.map}\0${condition.key}`)) break;
         if (state.map(condition.map).revision(condition.key) !== condition.revision) {
           queue.shift();
-          this.#pendingBytes -= next.bytes;
+          room.giveBack(next.bytes);
           next.refused();
           continue;
         }
@@ -193,7 +206,7 @@ export class CommitWriter {
   }
 
   async #commit(subject: string, group: readonly Queued[], deadline: number): Promise<Outcome> {
-    const { stream, state, pace, writer, where, vault } = this.#options;
+    const { state, writer } = this.#options;
     if (this.#fenced !== undefined) return { kind: "failed", error: this.#fenced };
     const head = state.head(subject);
     // The following told of the next owner before we were refused.
@@ -201,8 +214,18 @@ export class CommitWriter {
     const after = head === undefined ? [] : [[head.id, head.sequence] as const, ...head.after].slice(0, MAX_ANCESTORS);
     const id = `${writer}.${(++this.#count).toString(36)}`;
     const commit: Commit = { id, after, writes: group.flatMap(({ writes }) => writes) };
-    const body = encodeCommit(commit, vault);
-    const message = { subject, id, body, expected: head?.sequence ?? 0 };
+    this.#unanswered.set(id, commit);
+    try {
+      return await this.#send(subject, commit, head, deadline);
+    } finally {
+      this.#unanswered.delete(id);
+    }
+  }
+
+  async #send(subject: string, commit: Commit, head: CommitHead | undefined, deadline: number): Promise<Outcome> {
+    const { stream, state, pace, where, vault } = this.#options;
+    const { id } = commit;
+    const message = { subject, id, body: encodeCommit(commit, vault), expected: head?.sequence ?? 0 };
     let mayBeStored = false;
     for (;;) {
       const tried = await stream.publish(message);

@@ -6,6 +6,7 @@ import { DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType, type Str
 import type { Store } from "../../contracts/store.js";
 import { systemClock } from "../../runtime/clock.js";
 import type { TextVault } from "../../runtime/seal.js";
+import { CommitRoom } from "../commits/room.js";
 import { HEAD_BYTES, openCommitStore } from "../commits/store.js";
 import type { TryPace } from "../commits/stream.js";
 import { StoreError } from "../store-error.js";
@@ -96,6 +97,8 @@ function storesOf({ engine, prefix, warn }: NatsStoreOptions): NatsStores {
   const keys = streamsOf(prefix).keys.name;
   const parts = streamsOf(prefix).parts.name;
   const rest = { pace: realPace, warn };
+  // What is kept for all gateways is small, and who owns what is among it: it waits for no mail.
+  const room = new CommitRoom();
   const sharedStore = async (part: string, vault: TextVault | undefined) => {
     const stream = await JetStreamStream.open(engine, keys, realPace);
     const where = `the engine (${keys})`;
@@ -106,7 +109,7 @@ function storesOf({ engine, prefix, warn }: NatsStoreOptions): NatsStores {
     const name = group === undefined ? String(number) : `${group}-${number}`;
     const where = `partition ${name} of the engine (${parts})`;
     const own = `${prefix}.parts.${name}.`;
-    return openCommitStore({ ...rest, stream, layout: "partition", prefix: own, where, vault, readOnly });
+    return openCommitStore({ ...rest, stream, layout: "partition", prefix: own, where, vault, room, readOnly });
   };
   return {
     keys: () => sharedStore("keys", undefined),

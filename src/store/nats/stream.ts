@@ -156,6 +156,7 @@ export class JetStreamStream implements CommitStream {
         const told: StreamMessage = {
           subject: message.subject,
           sequence: message.seq,
+          id: message.headers?.get("Nats-Msg-Id"),
           // Only where it is read: what was written here is known.
           get body() {
             return message.string();
