@@ -3,7 +3,7 @@
 
 import type { EventEmitter } from "node:events";
 import { KIB, MIB } from "../runtime/sizes.js";
-import { turns } from "../runtime/wait.js";
+import { turns } from "../runtime/turns/turns.js";
 import { MAX_MESSAGE_BYTES, MAX_UNACKED_BYTES, PING_MS, SILENCE_MS } from "./limits.js";
 
 /** What is used of a WebSocket of `ws`. Its own types would have to be installed beside ours. */

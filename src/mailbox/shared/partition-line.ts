@@ -4,7 +4,7 @@
 
 import { PeerError } from "../../contracts/engine/peers.js";
 import { MIB } from "../../runtime/sizes.js";
-import { SMALL_WORK_BYTES, turns } from "../../runtime/wait.js";
+import { SMALL_WORK_BYTES, turns } from "../../runtime/turns/turns.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, NO_EVENTS, type SocketEvents } from "../../sockets/socket.js";
 import type { Peer, PeerConnection, PeerSocket } from "../broker/peer-connection.js";

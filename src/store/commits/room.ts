@@ -2,7 +2,7 @@
 // writer of its own, and a bound for each would be none for the process.
 
 import { MIB } from "../../runtime/sizes.js";
-import { SMALL_WORK_BYTES } from "../../runtime/wait.js";
+import { SMALL_WORK_BYTES } from "../../runtime/turns/turns.js";
 
 /** What waits in memory for the engine: some seconds of a slow one. Beyond it callers are told, not queued. */
 export const MAX_PENDING_BYTES = 64 * MIB;

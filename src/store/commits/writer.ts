@@ -4,7 +4,7 @@
 
 import type { TextVault } from "../../runtime/seal.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
-import { SMALL_WORK_BYTES, turns } from "../../runtime/wait.js";
+import { SMALL_WORK_BYTES, turns } from "../../runtime/turns/turns.js";
 import { StoreError } from "../store-error.js";
 import {
   type Commit,

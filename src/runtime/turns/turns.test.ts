@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { KIB, MIB } from "./sizes.js";
-import { SMALL_WORK_BYTES, Turns } from "./wait.js";
+import { KIB, MIB } from "../sizes.js";
+import { SMALL_WORK_BYTES, Turns } from "./turns.js";
 
 function virtual() {
   const due: (() => void)[] = [];
