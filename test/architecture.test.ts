@@ -29,7 +29,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/line": "protocol runtime runtime/words",
   "cli/login": "cli/line contracts credentials protocol runtime",
   "cli/mailbox":
-    "cli/gateway cli/line cli/text config contracts mailbox/pairing mailbox/peer mailbox/wire runtime runtime/words",
+    "cli/gateway cli/line cli/text config contracts contracts/control mailbox/pairing mailbox/peer mailbox/wire runtime runtime/words",
   "cli/run": "agents/run cli/gateway cli/line contracts runtime runtime/processes",
   "cli/outbox": "cli/gateway cli/line cli/text contracts",
   "cli/state": "cli/gateway cli/line cli/text config contracts",

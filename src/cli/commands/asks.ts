@@ -5,7 +5,7 @@ import { demandGateway } from "../gateway/demand.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
 import { note, print, printJson, shown } from "../line/io.js";
-import { askRow } from "../text/asks.js";
+import { askRow } from "../mailbox/ask-row.js";
 import { fittedTable, heading, styleOf } from "../text/print.js";
 
 const ANSWERS = ["yes", "no", "always"];

@@ -1,7 +1,7 @@
 // A question of a shared tool, as a person reads it.
 
 import { expect, it } from "vitest";
-import { askRow } from "./asks.js";
+import { askRow } from "./ask-row.js";
 
 it("shows what is hidden in a question, so that nobody agrees to what stands elsewhere", () => {
   const times = { askedAt: "2026-01-01T00:00:00.000Z", until: "2026-01-01T00:01:00.000Z" };
