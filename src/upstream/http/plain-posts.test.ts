@@ -199,6 +199,53 @@ it("does not write to a connection that the server has closed meanwhile", async 
   expect([requests, sockets.length]).toEqual([2, 2]);
 });
 
+it("sends what was not written over a new connection when a server has ended all idle ones at once", async () => {
+  const { wire, sockets } = await rawServer((socket) => socket.write(`${OK}Content-Length: 2\r\n\r\n{}`));
+  await Promise.all(Array.from({ length: 8 }, () => post(wire).answered));
+  await nextTurn();
+  expect(sockets.length).toBe(8);
+  // The last first: each is lost just after it was chosen.
+  for (const socket of [...sockets].reverse()) socket.destroy();
+  expect((await post(wire).answered).end).toBe("end");
+  expect(sockets.length).toBe(9);
+});
+
+it("what a reader throws ends its own exchange and connection", async () => {
+  const { wire, sockets } = await rawServer((socket) => socket.write(`${OK}Content-Length: 2\r\n\r\n{}`));
+  for (const where of ["onHead", "onData"] as const) {
+    const told = await new Promise<[Error, boolean]>((resolve) => {
+      wire.dispatch(
+        { method: "POST", pool: "calls", path: "/mcp", headers: [], body: "{}" },
+        {
+          onHead: () => {},
+          onData: () => {},
+          onEnd: () => {},
+          onError: (error, written) => resolve([error, written]),
+          [where]: () => {
+            throw new Error("oh");
+          },
+        },
+      );
+    });
+    expect(told).toEqual([new Error("oh"), true]);
+  }
+  expect((await post(wire).answered).end).toBe("end");
+  expect(sockets.length).toBe(3);
+});
+
+it("a pause ends with the request that it was for", async () => {
+  const { wire, sockets } = await rawServer((socket) => socket.write(`${OK}Content-Length: 2\r\n\r\n{}`));
+  await post(wire).answered;
+  await nextTurn();
+  const { exchange } = post(wire);
+  exchange.pause();
+  exchange.abort();
+  await nextTurn();
+  await nextTurn();
+  expect((await post(wire).answered).end).toBe("end");
+  expect(sockets.length).toBe(1);
+});
+
 it("takes what a server says unasked for nobody's answer", async () => {
   const { wire, sockets } = await rawServer((socket, _request, connection) => {
     socket.write(`${OK}Content-Length: 2\r\n\r\n${connection === 1 ? "{}" : "[]"}`);

@@ -31,8 +31,6 @@ interface PlainPostsOptions {
 const SWEEP_MS = 500;
 /** Servers say for how long they keep a connection; by then we no longer want to write to it. */
 const KEEP_ALIVE_MARGIN_MS = 2_000;
-/** A request that was not written is tried on another connection, so often: a server may close all that it has at once. */
-const MAX_TRIES = 3;
 /** A longer body is written as it is, and not made one string with its head. */
 const LONG_CHARS = 64 * 1024;
 
@@ -57,7 +55,6 @@ class PlainExchange implements HttpExchange {
   handler: ExchangeHandler | undefined;
   connection: PlainConnection | undefined = undefined;
   isWritten = false;
-  tries = 0;
   /** From then on it is the one to steer. */
   #other: HttpExchange | undefined = undefined;
 
@@ -163,6 +160,7 @@ class PlainConnection implements BlockReader {
     if (exchange.handler === undefined) {
       exchange.connection = undefined;
       this.#exchange = undefined;
+      if (this.#isPaused) this.resume();
       this.#posts.rest(this);
       return;
     }
@@ -182,7 +180,17 @@ class PlainConnection implements BlockReader {
     this.#socket.uncork();
   }
 
+  /** What a reader throws ends its own exchange, as with a general client, and not the process. */
   read(block: Buffer, length: number, isLent: boolean): boolean {
+    try {
+      return this.#read(block, length, isLent);
+    } catch (error) {
+      this.destroy(error as Error);
+      return true;
+    }
+  }
+
+  #read(block: Buffer, length: number, isLent: boolean): boolean {
     const exchange = this.#exchange;
     if (exchange === undefined || !exchange.isWritten) {
       // It says something that nobody asked for: whose answer the next would be cannot be known.
@@ -445,11 +453,15 @@ export class PlainPosts {
     if (this.#waiting.length > 0) queueMicrotask(() => this.#sendWaiting());
   }
 
-  /** Its connection was lost: what was not written goes to another one. */
+  /**
+   * Its connection was lost. What was not written goes to a new one, for which the lost one has made room: a server that
+   * ends one idle connection may have ended them all, and what is written to a new one is not asked for again.
+   */
   again(exchange: PlainExchange, error: Error): void {
     exchange.connection = undefined;
     if (exchange.handler === undefined) return;
-    if (exchange.isWritten || this.#closed !== undefined || ++exchange.tries >= MAX_TRIES) exchange.failed(error);
+    if (exchange.isWritten || this.#closed !== undefined) exchange.failed(error);
+    else if (this.isPlain) this.#open(exchange);
     else this.#send(exchange);
   }
 
