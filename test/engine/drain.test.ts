@@ -84,6 +84,12 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     const unknown = await toolway(staying, "drain", "nobody");
     expect(unknown.code).not.toBe(0);
     expect(unknown.err).toContain('There is no gateway "nobody" on the engine. There are: ');
+    // The last one: nobody takes over.
+    expect(await toolway(staying, "drain", "this")).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("No other is there: what it had in hand waits in the engine."),
+    });
+    await staying.exited;
     // A machine that is busy with other tests takes half a minute for it.
   }, 300_000);
 });

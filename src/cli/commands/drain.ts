@@ -50,7 +50,8 @@ export const drain = defineCommand({
       throw new UserError("No gateway runs here to ask.", { hint: "`toolway ps` lists those that run." });
     const { gateway: name } = input;
     if (name === undefined) return list(io, await gatewaysAt(client, io), input.json === true);
-    const asked = (await gatewaysAt(client, io)).find(({ isThis }) => isThis)?.gateway;
+    const before = await gatewaysAt(client, io);
+    const asked = before.find(({ isThis }) => isThis)?.gateway;
     const body = { gateway: name, ...(drainMs === undefined ? {} : { drainMs }) };
     const answer = (await client.post("/drain", body, io.signal)) as { gateway: string; drainMs: number };
     const gone = untilGone(client, answer.gateway, answer.gateway === asked, io);
@@ -59,8 +60,11 @@ export const drain = defineCommand({
         hint: "`toolway drain` shows what it has left.",
       });
     }
+    const ends = `ends within ${Math.ceil(answer.drainMs / 1000)} s`;
+    const isLast = before.every(({ gateway, isLeaving }) => gateway === answer.gateway || isLeaving);
     if (input.json) printJson(io, { drained: answer.gateway });
-    else print(io, `Gateway ${answer.gateway} has handed over, and ends within ${Math.ceil(answer.drainMs / 1000)} s.`);
+    else if (!isLast) print(io, `Gateway ${answer.gateway} has handed over, and ${ends}.`);
+    else print(io, `Gateway ${answer.gateway} ${ends}. No other is there: what it had in hand waits in the engine.`);
     return Exit.ok;
   },
 });
