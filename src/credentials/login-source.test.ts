@@ -6,7 +6,7 @@ import { MemoryMap } from "../store/memory-map.js";
 import { type AuthFetch, authFetch } from "./auth-fetch.js";
 import { ClientSource } from "./client-source.js";
 import { Credential } from "./credential.js";
-import { type GrantRecord, grantKeeper } from "./grant.js";
+import { type Grant, type GrantRecord, grantKeeper } from "./grant.js";
 import { LoginSource } from "./login-source.js";
 import { type RenewalClaim, RenewalClaims } from "./renewal-claims.js";
 
@@ -371,6 +371,21 @@ describe("a login by OAuth", () => {
     await one.logout();
     expect(await two.read()).toBeUndefined();
     await Promise.all([one.stop(), two.stop()]);
+  });
+
+  it("that another gateway renews while the renewal here is being begun is not renewed again [engine-shared]", async () => {
+    const { authority, credential } = await loggedIn();
+    await credential.close();
+    const claims = new RenewalClaims(new MemoryMap<RenewalClaim>("claims"), "a", () => clock.ms);
+    const keeper = grantKeeper({ map, vault, claims }, "linear", { url: SERVER, clientId: undefined });
+    const source = new LoginSource(options(authority), { from: "oauth" }, keeper, async () => undefined);
+    expect(source.read()).toBe("access-1");
+    const waiting = source.read({ token: "access-1", challenge: undefined });
+    const grant = keeper.get() as Grant;
+    await keeper.put({ ...grant, tokens: { ...grant.tokens, access: "theirs", refresh: "refresh-theirs" } });
+    expect(await waiting).toBe("theirs");
+    expect(authority.tokenRequests()).toEqual(["authorization_code"]);
+    await source.stop();
   });
 
   it("from which somebody logs out while its code is being traded stays out, and the tokens are given back", async () => {

@@ -149,8 +149,7 @@ export class LoginSource extends RenewedSource {
   /** What a renewal gives may be good once and the one before for nothing: it is kept, whoever has lost interest meanwhile. */
   protected override readonly renewalOutlives = true;
 
-  protected renew(protocol: Protocol, fetch: AuthFetch): Promise<string | undefined> {
-    const before = this.tokens();
+  protected renew(protocol: Protocol, fetch: AuthFetch, before: TokenSet | undefined): Promise<string | undefined> {
     return this.#grants.alone(() => this.#renew(protocol, fetch, before));
   }
 

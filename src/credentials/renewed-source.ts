@@ -61,8 +61,12 @@ export abstract class RenewedSource implements TokenSource {
   protected abstract tokens(): TokenSet | undefined;
   /** Whether there is a way to another token. */
   protected abstract canRenew(): boolean;
-  /** Resolves with what is to be used then. */
-  protected abstract renew(protocol: Protocol, fetch: AuthFetch): Promise<string | undefined>;
+  /** Resolves with what is to be used then. `before` are the tokens that were found wanting: others may have come meanwhile. */
+  protected abstract renew(
+    protocol: Protocol,
+    fetch: AuthFetch,
+    before: TokenSet | undefined,
+  ): Promise<string | undefined>;
   /** The token lacks scopes. True where another may be had at once. */
   protected abstract lacks(scopes: readonly string[]): boolean;
 
@@ -121,7 +125,8 @@ export abstract class RenewedSource implements TokenSource {
 
   #renewed(): Promise<string | undefined> {
     const ends = this.renewalOutlives ? [] : [this.#ended.signal];
-    this.#renewing ??= this.step("could not be renewed", (protocol, fetch) => this.renew(protocol, fetch), ends)
+    const before = this.tokens();
+    this.#renewing ??= this.step("could not be renewed", (protocol, fetch) => this.renew(protocol, fetch, before), ends)
       .then(
         (token) => {
           this.#pace.accepted();
