@@ -12,8 +12,6 @@ export default defineConfig(({ mode }) => ({
     hookTimeout: 120_000,
     // As many as small machines have cores: with one more, bounds on memory and on times were missed now and then.
     maxWorkers: 2,
-    // What was made of a file is kept for the next run, which then takes a seventh less: worth it where one follows the other.
-    experimental: { fsModuleCache: mode === "quick" },
     // As patient as the tests' own waits: only reached where a test fails.
     expect: { poll: { timeout: 60_000 } },
     reporters: [

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { ISSUER, PlayedAuthority, SERVER } from "../../test/fixtures/played-authority.js";
 import { until } from "../../test/fixtures/wait.js";
 import { createVault } from "../runtime/seal.js";
 import { MemoryMap } from "../store/memory-map.js";
@@ -10,66 +11,10 @@ import { type Grant, type GrantRecord, grantKeeper } from "./grant.js";
 import { LoginSource } from "./login-source.js";
 import { type RenewalClaim, RenewalClaims } from "./renewal-claims.js";
 
-const SERVER = "https://mcp.example.com/mcp";
-const ISSUER = "https://login.example.com";
 const BACK = "http://127.0.0.1:5000/callback";
 
-/** An authorization server and its documents, without a network. */
-class Authority {
-  documents: Record<string, unknown> = {
-    "https://mcp.example.com/.well-known/oauth-protected-resource/mcp": {
-      resource: SERVER,
-      authorization_servers: [ISSUER],
-      scopes_supported: ["read"],
-    },
-    [`${ISSUER}/.well-known/oauth-authorization-server`]: {
-      issuer: ISSUER,
-      authorization_endpoint: `${ISSUER}/authorize`,
-      token_endpoint: `${ISSUER}/token`,
-      registration_endpoint: `${ISSUER}/register`,
-      revocation_endpoint: `${ISSUER}/revoke`,
-      response_types_supported: ["code"],
-      code_challenge_methods_supported: ["S256"],
-      scopes_supported: ["read", "write", "offline_access"],
-      authorization_response_iss_parameter_supported: true,
-    },
-  };
-  readonly asked: { readonly url: string; readonly body: URLSearchParams }[] = [];
-  token: (body: URLSearchParams) => unknown = () => ({ error: "invalid_grant" });
-  /** What the server says to whoever comes without a token. */
-  challenge: string | undefined;
-
-  readonly fetch: AuthFetch = async (input, init) => {
-    const url = String(input);
-    const body = new URLSearchParams(String(init?.body ?? ""));
-    this.asked.push({ url, body });
-    if (url === `${ISSUER}/register`) {
-      return Response.json({ ...JSON.parse(String(init?.body)), client_id: `client-${this.#count("/register")}` });
-    }
-    if (url === `${ISSUER}/token`) {
-      const answer = await this.token(body);
-      if (answer instanceof Error) throw answer;
-      return Response.json(answer, { status: "error" in (answer as object) ? 400 : 200 });
-    }
-    if (url === `${ISSUER}/revoke`) return new Response(null, { status: 200 });
-    if (url === SERVER && this.challenge !== undefined) {
-      return new Response("", { status: 401, headers: { "www-authenticate": this.challenge } });
-    }
-    const found = this.documents[url];
-    return found === undefined ? new Response("", { status: 404 }) : Response.json(found);
-  };
-
-  #count(path: string): number {
-    return this.asked.filter(({ url }) => url.endsWith(path)).length;
-  }
-
-  tokenRequests(): string[] {
-    return this.asked.filter(({ url }) => url.endsWith("/token")).map(({ body }) => body.get("grant_type") ?? "");
-  }
-}
-
 const clock = { ms: 0 };
-const options = (authority: Authority) => ({
+const options = (authority: PlayedAuthority) => ({
   server: "linear",
   serverUrl: SERVER,
   // As a real one: it ends with its signal.
@@ -93,7 +38,7 @@ beforeEach(() => {
   map = new MemoryMap<GrantRecord>("logins");
 });
 
-function make(authority: Authority, settings: { scopes?: string[]; clientId?: string } = {}) {
+function make(authority: PlayedAuthority, settings: { scopes?: string[]; clientId?: string } = {}) {
   const keeper = grantKeeper({ map, vault }, "linear", { url: SERVER, clientId: settings.clientId });
   const source = new LoginSource(options(authority), { from: "oauth", ...settings }, keeper, async () => undefined);
   let changes = 0;
@@ -126,7 +71,7 @@ const gives = (more: object = {}) => ({
 });
 
 async function loggedIn(settings: { scopes?: string[] } = {}) {
-  const authority = new Authority();
+  const authority = new PlayedAuthority();
   given = 0;
   authority.token = () => gives();
   const made = make(authority, settings);
@@ -160,7 +105,7 @@ describe("a login by OAuth", () => {
   });
 
   it("begins as the server itself says where no request was refused yet: its metadata and its scopes are asked for", async () => {
-    const authority = new Authority();
+    const authority = new PlayedAuthority();
     const elsewhere = "https://mcp.example.com/custom/metadata.json";
     authority.documents[elsewhere] = { resource: SERVER, authorization_servers: [ISSUER], scopes_supported: ["all"] };
     authority.documents["https://mcp.example.com/.well-known/oauth-protected-resource/mcp"] = undefined;
@@ -274,7 +219,7 @@ describe("a login by OAuth", () => {
   it("whose discovery hangs is not begun after 30 s, and whoever waits is told [bounded]", async () => {
     const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => AbortSignal.abort(new Error("timed out")));
     try {
-      const authority = new Authority();
+      const authority = new PlayedAuthority();
       const { source } = make(authority);
       await expect(source.begin(BACK)).rejects.toThrow(/"linear" could not be begun: it took more than 30 s/);
     } finally {
@@ -389,7 +334,7 @@ describe("a login by OAuth", () => {
   });
 
   it("from which somebody logs out while its code is being traded stays out, and the tokens are given back", async () => {
-    const authority = new Authority();
+    const authority = new PlayedAuthority();
     given = 0;
     let answer: (value: unknown) => void = () => {};
     authority.token = () => new Promise((resolve) => (answer = resolve));
@@ -468,7 +413,7 @@ describe("an answer to a login", () => {
   });
 
   it("that the authorization server repeats in its complaint, encoded or not, is not told on: neither code, proof nor secret", async () => {
-    const authority = new Authority();
+    const authority = new PlayedAuthority();
     const keeper = grantKeeper({ map, vault }, "linear", { url: SERVER, clientId: "me" });
     const settings = { from: "oauth", clientId: "me", clientSecret: { from: "env", name: "S" } } as const;
     const source = new LoginSource(options(authority), settings, keeper, async () => "s3cret/+ value");
@@ -500,7 +445,7 @@ describe("an answer to a login", () => {
 describe("hostile documents", () => {
   const metadataAt = `${ISSUER}/.well-known/oauth-authorization-server`;
   const resourceAt = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp";
-  const changed = (at: string, more: object) => (authority: Authority) => {
+  const changed = (at: string, more: object) => (authority: PlayedAuthority) => {
     authority.documents[at] = { ...(authority.documents[at] as object), ...more };
   };
 
@@ -528,13 +473,13 @@ describe("hostile documents", () => {
       /not what the protocol says/,
     ],
   ])("%s: no login is begun, and the reason is told", async (_, hostile, why) => {
-    const authority = new Authority();
+    const authority = new PlayedAuthority();
     hostile(authority);
     await expect(make(authority).source.begin(BACK)).rejects.toThrow(why);
   });
 
   it("a login page on a private host, of a server that is farther away: no login is begun, and the reason is told", async () => {
-    const authority = new Authority();
+    const authority = new PlayedAuthority();
     changed(metadataAt, { authorization_endpoint: "https://inside.example.com/authorize" })(authority);
     const { fetch, ...others } = options(authority);
     const judged = (signal: AbortSignal): AuthFetch => {
@@ -557,7 +502,7 @@ describe("hostile documents", () => {
   });
 
   it("a token endpoint without TLS is sent no code", async () => {
-    const authority = new Authority();
+    const authority = new PlayedAuthority();
     changed(metadataAt, { token_endpoint: "http://login.example.com/token" })(authority);
     const { source } = make(authority);
     const { state } = await source.begin(BACK);
@@ -568,7 +513,7 @@ describe("hostile documents", () => {
 });
 
 describe("a login by the id and secret of a client", () => {
-  function clientCredential(authority: Authority): Credential {
+  function clientCredential(authority: PlayedAuthority): Credential {
     const settings = {
       from: "clientCredentials",
       clientId: "ci",
@@ -585,7 +530,7 @@ describe("a login by the id and secret of a client", () => {
   }
 
   it("is made when a token is needed and renewed by itself, with more scopes where the server wants them", async () => {
-    const authority = new Authority();
+    const authority = new PlayedAuthority();
     given = 0;
     authority.token = () => gives({ refresh_token: undefined });
     const credential = clientCredential(authority);
@@ -603,7 +548,7 @@ describe("a login by the id and secret of a client", () => {
   });
 
   it("that may not have a scope which one call lacks stays as it is: other calls go on, and so do renewals [token-unseen]", async () => {
-    const authority = new Authority();
+    const authority = new PlayedAuthority();
     given = 0;
     authority.token = (body) =>
       body.get("scope") === "read" ? gives({ refresh_token: undefined }) : { error: "invalid_scope" };
