@@ -2,7 +2,7 @@
 // bare tunnel, through an executor), and checks what comes. Its CPU is the near end's. It is told what to do by IPC.
 
 import { Agent, request } from "node:http";
-import { median } from "./ratios.mjs";
+import { figuresOfRound, serveLoad } from "./rounds.mjs";
 
 const PIECE = 64 * 1024;
 const MIB = 1024 * 1024;
@@ -108,41 +108,16 @@ function run({ kind, bodyBytes, inFlight }, count, maxMs) {
   });
 }
 
-let go = () => {};
-
-async function round(job, { warm, calls, maxMs }) {
-  if (warm > 0) await run(job, warm, maxMs);
-  const started = new Promise((resolve) => {
-    go = resolve;
-  });
-  process.send({ did: "ready" });
-  await started;
-  const { took, ms } = await run(job, calls, maxMs);
-  const sorted = [...took].sort((a, b) => a - b);
-  const units = job.kind === "body" ? (took.length * job.bodyBytes) / MIB : took.length;
-  return {
-    calls: units,
-    verified: units,
-    callsPerSec: (units / ms) * 1000,
-    p50Ms: median(took),
-    p99Ms: sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * 0.99))],
-  };
-}
-
-const handlers = {
+serveLoad({
   open: async ({ way, ...more }) => {
     origin = more.origin;
     make = await WAYS[way](more);
-    return {};
   },
-  round: ({ job, plan }) => round(job, plan),
-  go: async () => go(),
-};
-
-process.on("message", ({ do: what, ...message }) => {
-  handlers[what](message).then(
-    (result) => result !== undefined && process.send({ did: what, ...result }),
-    (error) => process.send({ did: "fail", message: error.message }),
-  );
+  round: async (job, { warm, calls, maxMs }, ready) => {
+    if (warm > 0) await run(job, warm, maxMs);
+    await ready();
+    const made = await run(job, calls, maxMs);
+    const { length } = made.took;
+    return figuresOfRound(made, job.kind === "body" ? (length * job.bodyBytes) / MIB : length);
+  },
 });
-process.on("disconnect", () => process.exit(0));

@@ -11,9 +11,9 @@ import { median, ratios } from "./ratios.mjs";
 
 const LOAD = fileURLToPath(new URL("./load.mjs", import.meta.url));
 /** Garbage and timers of the call before should not fall into the next one's time. */
-export const SETTLE_MS = 20;
+const SETTLE_MS = 20;
 /** A round is cut into slices that take turns: a disturbance of a second then falls on all targets, not on one. */
-export const SLICES = 6;
+const SLICES = 6;
 /** One round of a peer that needs more than this says how slow it is; further ones would only make everybody else wait. */
 const PEER_ROUND_MS = 30_000;
 
@@ -110,9 +110,7 @@ export function contest(sides, plan, context) {
       }
     };
     for (const [key, { side }] of [...alive]) await guarded(key, () => load.ask("open", { job: jobOf(key, side) }));
-    // A slice has as many calls as are in flight: where few are asked for, there are fewer slices, and not more calls.
-    const fullest = Math.max(...sides.map(({ inFlight }) => inFlight));
-    const slices = Math.max(1, Math.min(SLICES, Math.floor(plan.calls / fullest)));
+    const slices = slicesOf(plan, Math.max(...sides.map(({ inFlight }) => inFlight)));
     for (let round = 0; round < plan.rounds; round++) {
       for (let slice = 0; slice < slices; slice++) {
         const taking = [...alive].filter(([, { isSlow }]) => !isSlow).map(([key]) => key);
@@ -143,14 +141,59 @@ export function contest(sides, plan, context) {
   });
 }
 
+/** A slice has as many calls as are in flight: where few are asked for, there are fewer slices, and not more calls. */
+function slicesOf(plan, inFlight) {
+  return Math.max(1, Math.min(SLICES, Math.floor(plan.calls / inFlight)));
+}
+
+/**
+ * Each way has its turn in every slice of every round, which `turn` makes of its plan. Resolves with what they were, by the way, and
+ * tells of each round when it is over.
+ */
+export async function inSlices(ways, { plan, inFlight, turn, tell }) {
+  const results = new Map(ways.map((way) => [way, []]));
+  const slices = slicesOf(plan, inFlight);
+  for (let round = 0; round < plan.rounds; round++) {
+    for (let slice = 0; slice < slices; slice++) {
+      const warm = round + slice === 0 ? plan.warm : plan.rewarm;
+      const turnPlan = { warm, calls: Math.ceil(plan.calls / slices), maxMs: plan.maxMs / slices };
+      for (const way of rotated(ways, round * slices + slice)) {
+        results.get(way).push({ ...(await turn(way, turnPlan)), round });
+      }
+    }
+    for (const way of ways) {
+      const own = results.get(way);
+      tell(way, `round ${round + 1}/${plan.rounds}`, cpuOf(own, round).toFixed(1), own);
+    }
+  }
+  return results;
+}
+
+/** What these loads are asked for by `ask`, begun by all of them together, and what it took of the CPU of `pids`. */
+export async function charged(loads, ask, pids, read = readCpu) {
+  const asked = loads.map((load) => [load.once("ready"), ask(load)]);
+  await Promise.all(asked.map(([ready, done]) => Promise.race([ready, done])));
+  await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+  const before = pids.map((pid) => read(pid));
+  for (const load of loads) load.send({ do: "go" });
+  const made = await Promise.all(asked.map(([, done]) => done));
+  const spent = pids.map((pid, at) => cpuBetween(before[at], read(pid)));
+  return { made, cpuNs: sum(spent.map(({ ns }) => ns)), isCoarse: spent.some(({ isCoarse }) => isCoarse) };
+}
+
+/** CPU for one call in each of so many rounds. */
+export function cpuRoundsOf(results, rounds) {
+  return Array.from({ length: rounds }, (_, round) => cpuOf(results, round));
+}
+
 /** Each has another one before it from turn to turn, and nobody is always the first. */
-export function rotated(keys, turns) {
+function rotated(keys, turns) {
   const from = keys.length === 0 ? 0 : turns % keys.length;
   return [...keys.slice(from), ...keys.slice(0, from)];
 }
 
 /** CPU for one call of a round, all its slices together. */
-export function cpuOf(results, round) {
+function cpuOf(results, round) {
   const own = results.filter((result) => result.round === round);
   return sum(own.map(({ cpuNs }) => cpuNs)) / 1000 / sum(own.map(({ calls }) => calls));
 }
@@ -174,22 +217,16 @@ function jobOf(key, { running, setup, inFlight, expected, names, sessions }) {
 }
 
 async function turn(load, key, { running, chargedAlone }, { warm, calls, maxMs }) {
-  const round = load.ask("round", { key, warm, calls, maxMs });
-  await Promise.race([load.once("ready"), round]);
-  await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-  const read = (pid) => (chargedAlone ? readCpuAlone(pid) : readCpu(pid));
   const pids = running.pid === undefined ? [] : [running.pid, ...(running.alsoCharged ?? [])];
-  const before = pids.map(read);
-  load.send({ do: "go" });
-  const result = await round;
-  const spent = pids.map((pid, at) => cpuBetween(before[at], read(pid)));
-  return { ...result, cpuNs: sum(spent.map(({ ns }) => ns)), isCoarse: spent.some(({ isCoarse }) => isCoarse) };
+  const ask = () => load.ask("round", { key, warm, calls, maxMs });
+  const { made, ...cost } = await charged([load], ask, pids, chargedAlone ? readCpuAlone : readCpu);
+  return { ...made[0], ...cost };
 }
 
 function rowsOf(entries, context) {
   const rows = entries.map(({ side, results }) => {
     const rounds = new Set(results.map(({ round }) => round)).size;
-    const cpuRounds = Array.from({ length: rounds }, (_, round) => cpuOf(results, round));
+    const cpuRounds = cpuRoundsOf(results, rounds);
     if (results.some(({ isCoarse }) => isCoarse)) {
       context.note(`${labelOf(side)}: threads or processes ended while measured; its CPU time is in steps of 10 ms.`);
     }

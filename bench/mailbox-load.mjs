@@ -3,12 +3,10 @@
 
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
-import { median } from "./ratios.mjs";
+import { figuresOfRound, serveLoad } from "./rounds.mjs";
 
 /** Runs rounds of `writers` workers. Each has a function that does one thing and resolves when it is answered. */
 export function serveRounds({ open, worker }) {
-  let go = () => {};
-
   async function run(workers, count, maxMs) {
     const took = [];
     const begun = performance.now();
@@ -25,41 +23,16 @@ export function serveRounds({ open, worker }) {
     return { took, ms: performance.now() - begun };
   }
 
-  async function round(job, { warm, calls, maxMs }) {
+  async function round(job, { warm, calls, maxMs }, ready) {
     const workers = await Promise.all(Array.from({ length: job.inFlight }, (_, n) => worker(job, n)));
     if (warm > 0) await run(workers, warm, maxMs);
-    const started = new Promise((resolve) => {
-      go = resolve;
-    });
-    process.send({ did: "ready" });
-    await started;
-    const { took, ms } = await run(workers, calls, maxMs);
+    await ready();
+    const made = await run(workers, calls, maxMs);
     for (const one of workers) one.close();
-    const sorted = took.sort((a, b) => a - b);
-    return {
-      calls: took.length,
-      verified: took.length,
-      callsPerSec: (took.length / ms) * 1000,
-      p50Ms: median(took),
-      p99Ms: sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * 0.99))],
-    };
+    return figuresOfRound(made);
   }
 
-  const handlers = {
-    open: async (message) => {
-      await open(message);
-      return {};
-    },
-    round: ({ job, plan }) => round(job, plan),
-    go: async () => go(),
-  };
-  process.on("message", ({ do: what, ...message }) => {
-    handlers[what](message).then(
-      (result) => result !== undefined && process.send({ did: what, ...result }),
-      (error) => process.send({ did: "fail", message: error.message }),
-    );
-  });
-  process.on("disconnect", () => process.exit(0));
+  serveLoad({ open, round });
 }
 
 let url;

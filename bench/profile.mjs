@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { equipment, startCollector } from "./equipment.mjs";
 import { sumUp } from "./profile-groups.mjs";
 import { stdioEntry } from "./servers/index.mjs";
 import { startNats } from "./servers/nats.mjs";
@@ -21,6 +22,7 @@ const { values } = parseArgs({
     "in-flight": { type: "string", default: "32" },
     server: { type: "string", default: "http" },
     ask: { type: "string", default: "call" },
+    equipped: { type: "boolean", default: false },
     top: { type: "string", default: "40" },
     keep: { type: "string" },
     read: { type: "string" },
@@ -37,8 +39,9 @@ const HELP = `node bench/profile.mjs [options]
   --calls N                 measured calls (20000)
   --in-flight N             calls in flight (32)
   --server http|stdio       how the server is reached (http)
-  --ask call|list|kept      what agents ask for: a small call, the merged list of ${LIST_SERVERS} servers, or a call that is kept in a
-                            nats-server (call)
+  --ask call|list|outbox|kept   what agents ask for: a small call, the merged list of ${LIST_SERVERS} servers, or a call that is kept
+                            on this disk or in a nats-server (call)
+  --equipped                with roles, budgets, the cache and telemetry, as the workload \`equipped\` has them
   --top N                   lines of the table (40)
   --keep FILE               keeps the profile; Chrome's DevTools open it (.cpuprofile)
   --read FILE               sums up a kept profile, starting nothing
@@ -64,10 +67,13 @@ async function profileGateway() {
   const config = join(workDir, "config.json");
   const names = Array.from({ length: values.ask === "list" ? LIST_SERVERS : 1 }, (_, i) => `tiny${i}`);
   const nats = values.ask === "kept" ? await startNats(workDir) : undefined;
-  const kept = nats && { tools: { echo: { outbox: { lane: false } } } };
-  const mcpServers = Object.fromEntries(names.map((name) => [name, { ...upstream.entry, ...kept }]));
+  const isKept = values.ask === "kept" || values.ask === "outbox";
+  const kept = isKept && { tools: { echo: { outbox: { lane: false } } } };
+  const collector = values.equipped ? await startCollector() : undefined;
+  const { entry, settings } = collector === undefined ? {} : equipment(names, collector.url);
+  const mcpServers = Object.fromEntries(names.map((name) => [name, { ...upstream.entry, ...kept, ...entry }]));
   const engine = nats && { nats: [`nats://${nats.address}`], key: { env: "TOOLWAY_ENGINE_KEY" }, replicas: 1 };
-  writeFileSync(config, JSON.stringify({ mcpServers, ...(engine && { engine }) }));
+  writeFileSync(config, JSON.stringify({ mcpServers, ...(engine && { engine }), ...settings }));
   const cli = process.env.TOOLWAY_CLI ?? plainBuild();
   const hook = join(here, "profile-hook.mjs");
   const gateway = spawn(
@@ -96,6 +102,7 @@ async function profileGateway() {
       await gone;
     }
     upstream.close();
+    collector?.stop();
     await nats?.stop();
     rmSync(workDir, { recursive: true, force: true });
   }

@@ -1,7 +1,7 @@
 // The gateways that share an engine, on every page: a call is one gateway's, and what is queued is everybody's.
 
 import { gateway } from "./model.js";
-import { Table } from "./words.js";
+import { Foreign, Table } from "./words.js";
 
 export function Gateways() {
   const all = gateway.value?.engine?.gateways ?? [];
@@ -14,15 +14,21 @@ export function Gateways() {
         {others === 0 ? "No other gateway is" : others === 1 ? "One other gateway is" : `${others} other gateways are`}{" "}
         on this engine. Calls here are this gateway's; queues are everyone's.
       </summary>
-      <Table heads={["Gateway", "Toolway", "Config", { number: "Partitions" }, ""]}>
-        {all.map(({ gateway: name, isThis, isLeaving, partitions, version, config }) => (
+      <Table heads={["Gateway", "Machine", "Address", "Toolway", "Config", { number: "Partitions" }, ""]}>
+        {all.map(({ gateway: name, place, isThis, isLeaving, partitions, version, config }) => (
           <tr key={name}>
             <th scope="row">
               <code>{name}</code>
             </th>
+            <td>
+              <Foreign text={place?.host ?? ""} />
+            </td>
+            <td>
+              <Foreign text={place?.address ?? ""} />
+            </td>
             <td>{version ?? ""}</td>
             <td>
-              <code>{config ?? ""}</code>
+              <Foreign text={place?.file ?? ""} /> <code>{config ?? ""}</code>
             </td>
             <td class="number">{partitions}</td>
             <td>

@@ -157,6 +157,10 @@ function engineNeeds({ state, problem, since, isStale, differences }: NonNullabl
     const why = `${problem === undefined ? "" : `${sentence(problem)} `}${then}`;
     needs.push({ key: "engine", what, why, since, line: "toolway doctor --engine", href: "/config" });
   }
+  if (state === "connected" && problem !== undefined) {
+    const what = "The engine has no room";
+    needs.push({ key: "engine", what, why: sentence(problem), line: "toolway doctor --engine", href: "/config" });
+  }
   for (const text of differences) {
     const what = "Another gateway goes by another config";
     needs.push({ key: `gateway/${text}`, what, why: sentence(text), line: "toolway doctor --engine", href: "/config" });

@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { build } from "esbuild";
 import { buildDashboard } from "./build-dashboard.mjs";
 import { lmdbInBundle, undiciPoolAlone } from "./build-packages.mjs";
-import { joinChunks } from "./join-chunks.mjs";
+import { makeScripts } from "./script-chunks.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { values } = parseArgs({ options: { plain: { type: "boolean" }, out: { type: "string" } } });
@@ -27,8 +27,8 @@ if (values.plain !== true) {
   rmSync(join(out, "chunks"), { recursive: true, force: true });
   // The library by itself: parts shared with the programs would each be one more file for a start to open.
   const programs = await bundle(["src/cli/main.ts", "src/demo/server.ts"], "");
-  // Every line, a verb that asks a gateway, and a gateway.
-  await joinChunks(root, programs.outputs, ["main.js", "running-", "adapter-"]);
+  // Every line, a verb that asks a gateway, a gateway, and what it opens at once: LMDB, and undici for servers at addresses.
+  await makeScripts(root, programs.outputs, ["process-", "running-", "adapter-", "node-index-", "http-"]);
   // Under names of its own: a file of the same name would be written over one whose parts were joined, and bring them in
   // a second time. A Fault of the one is no Fault of the other.
   const library = await bundle(["src/index.ts"], "library-");

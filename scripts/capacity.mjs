@@ -36,9 +36,15 @@ const BOUNDS = {
   mailboxes: { most: 10_000, where: "src/mailbox/broker/limits.ts", option: undefined },
   peers: { most: 16_000, where: "src/endpoint/http/mailbox-door.ts", option: undefined },
   partitions: { most: 64, where: "src/store/ownership/partitions.ts", option: undefined },
+  engineMailboxes: { most: 640_000, where: "64 partitions, each with a broker's 10,000", option: undefined },
 };
 /** An idle peer of a broker has at most so much: test/faults/mailbox-crowd.test.ts asserts it. */
 const PEER_KB = 30;
+/** What one broker on an engine takes in of mail that waits, and what it counts for a message beside its text. */
+const MAIL_BYTES = 64 * 1024 * 1024;
+const KNOWN_BYTES = 2 * 1024;
+/** A small call with its arguments, as it is measured. */
+const MESSAGE_BYTES = 400;
 
 const { values } = parseArgs({ options: OPTIONS });
 if (values.help) {
@@ -84,7 +90,12 @@ function print(given) {
   say(`  a session              ${n(costs.sessionKb, 1)} kB of RSS; with an open stream ${n(costs.streamKb, 1)} kB`);
   say(`  a gateway that idles   ${n(costs.idleMb)} MB of RSS`);
   say(
-    `  a message to a mailbox ${n(costs.messageUs)} µs of CPU at its broker, delivered; a peer that idles at most ${PEER_KB} kB`,
+    `  a message to a mailbox ${n(costs.messageUs)} µs of CPU at its broker, delivered, handed out and acknowledged; a peer that idles at most ${PEER_KB} kB`,
+  );
+  say(
+    costs.engineMessageUs === undefined
+      ? "  the same on an engine  not measured: the bench found no nats-server"
+      : `  the same on an engine  ${n(costs.engineMessageUs)} µs of CPU at its broker`,
   );
   say();
 
@@ -122,19 +133,26 @@ function print(given) {
 
   const messagesPerSec = (input.mailboxes * input.messages) / 3_600;
   const peers = (input.mailboxes * input.connected) / 100;
-  const brokers = Math.ceil(Math.max(input.mailboxes / BOUNDS.mailboxes.most, peers / BOUNDS.peers.most));
+  const coresOf = (us) => (messagesPerSec * us) / 1e6 / BUSY;
+  const brokers = Math.ceil(
+    Math.max(input.mailboxes / BOUNDS.mailboxes.most, peers / BOUNDS.peers.most, coresOf(costs.messageUs)),
+  );
   say(`${n(input.mailboxes)} mailboxes, ${input.messages} message an hour each, ${input.connected} % connected:`);
   say(
-    `  messages     ${n(input.mailboxes)} × ${input.messages} / 3,600 = ${n(messagesPerSec)} a second × ${n(costs.messageUs)} µs / ${BUSY} = ${n((messagesPerSec * costs.messageUs) / 1e6 / BUSY, 2)} cores`,
+    `  messages     ${n(input.mailboxes)} × ${input.messages} / 3,600 = ${n(messagesPerSec)} a second × ${n(costs.messageUs)} µs / ${BUSY} = ${n(coresOf(costs.messageUs), 2)} cores`,
   );
   say(`  memory       ${n(peers)} peers × ${PEER_KB} kB = ${n((peers * PEER_KB) / 1e6, 2)} GB at most`);
-  say(`  brokers      ${n(input.mailboxes)} / ${n(BOUNDS.mailboxes.most)} mailboxes each = ${brokers}`);
+  say(
+    `  alone        the most of ${n(input.mailboxes)} / ${n(BOUNDS.mailboxes.most)} mailboxes, ${n(peers)} / ${n(BOUNDS.peers.most)} peers and the cores: ${brokers} brokers, each with mailboxes of its own`,
+  );
+  sayEngine(say, n, { input, peers, coresOf, costs });
   say();
 
   say("Bounds of ours that it meets, the first to break first:");
   const met = [
     ["tokens", input.agents, "a token each; all gateways on one engine have them together"],
-    ["mailboxes", input.mailboxes, "of one broker"],
+    ["mailboxes", input.mailboxes, "of one broker that is alone"],
+    ["engineMailboxes", input.mailboxes, "of all brokers on one engine"],
     ["connections", streams, "of one gateway"],
     ["sessions", streams, "of one gateway, legacy agents"],
     ["peers", peers, "of one broker"],
@@ -151,9 +169,25 @@ function print(given) {
         : option === undefined
           ? `${n(times, 1)} times over, and no option`
           : `${n(times, 1)} times over: ${Math.ceil(times)} of them, or a larger "${option}"`;
-    say(`  ${name.padEnd(12)} ${n(needed).padStart(11)} of ${n(most).padStart(6)} (${where}), ${what}: ${how}`);
+    const words = name === "engineMailboxes" ? "on an engine" : name;
+    say(`  ${words.padEnd(12)} ${n(needed).padStart(11)} of ${n(most).padStart(6)} (${where}), ${what}: ${how}`);
   }
   process.stdout.write(`${out.join("\n")}\n`);
+}
+
+/** Brokers on one engine have all mailboxes together: any of them serves any, so that they are reckoned by their work. */
+function sayEngine(say, n, { input, peers, coresOf, costs }) {
+  const engines = Math.ceil(input.mailboxes / BOUNDS.engineMailboxes.most);
+  const cores = costs.engineMessageUs === undefined ? undefined : coresOf(costs.engineMessageUs);
+  const brokers = Math.max(3, Math.ceil(cores ?? 0), Math.ceil(peers / BOUNDS.peers.most));
+  const held = Math.floor(MAIL_BYTES / (MESSAGE_BYTES + KNOWN_BYTES));
+  const work = cores === undefined ? "its cores were not measured" : `${n(cores, 2)} cores`;
+  say(
+    `  on an engine the most of 3, ${work} and ${n(peers)} / ${n(BOUNDS.peers.most)} peers: ${brokers} brokers; ${n(input.mailboxes)} / ${n(BOUNDS.engineMailboxes.most)} mailboxes = ${engines} ${engines === 1 ? "engine" : "engines"}`,
+  );
+  say(
+    `  mail waiting on an engine, 64 MiB / (${MESSAGE_BYTES} + ${n(KNOWN_BYTES)} bytes) = ${n(held)} small messages a broker, ${n(held * brokers)} at ${brokers}; a sender has half of a broker's`,
+  );
 }
 
 function costsOf(runs) {
@@ -182,6 +216,9 @@ function costsOf(runs) {
     streamKb: measure("rssPerStream"),
     idleMb: measure("rssIdle"),
     messageUs: row("mailbox", "delivered, handed out, acknowledged").cpuUs,
+    engineMessageUs: rows.find(
+      (one) => one.workload === "mailbox" && one.variant === "delivered, handed out, acknowledged, on an engine",
+    )?.cpuUs,
   };
 }
 

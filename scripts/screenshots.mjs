@@ -163,7 +163,8 @@ async function scene() {
   }
   toolway("token", "create", "--id", "ann", "--role", "dev");
   toolway("token", "create", "--id", "ci", "--role", "reader", "--expires", "30d");
-  // Writes of two lanes wait for a server that is stopped.
+  // Writes of two lanes wait for a server that is stopped. Its tools have to be known by then.
+  await until("the tracker", () => statusOf("tracker").state === "ready");
   toolway("stop", "tracker");
   for (const [project, title] of [
     ["docs", "A page is missing"],

@@ -7,19 +7,23 @@
 
 /** Tests beside the code that start processes, open sockets or read what is built. */
 export const INTEGRATION: readonly string[] = [
+  "src/cli/code/kept-start.test.ts",
   "src/cli/commands/verbs.test.ts",
   "src/cli/executor/run.test.ts",
   "src/cli/gateway/share-old.test.ts",
   "src/cli/line/completion.test.ts",
+  "src/cli/login/log-in.test.ts",
   "src/cli/main.test.ts",
   "src/cli/start-weight.test.ts",
   "src/control/control.test.ts",
   "src/control/door/door.test.ts",
   "src/control/registry.test.ts",
+  "src/credentials/callback.test.ts",
   "src/credentials/sources.test.ts",
   "src/demo/server.test.ts",
   "src/endpoint/calls.test.ts",
   "src/endpoint/http/upgrade-door.test.ts",
+  "src/endpoint/http/write-reply.test.ts",
   "src/endpoint/legacy/sdk.test.ts",
   "src/endpoint/legacy/sessions.test.ts",
   "src/endpoint/legacy/streams/streams.test.ts",

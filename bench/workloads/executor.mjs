@@ -5,8 +5,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { cpuOf, figuresOf, rotated, SETTLE_MS, SLICES, startLoad, stopping } from "../contest.mjs";
-import { cpuBetween, readCpu } from "../cpu.mjs";
+import { charged, cpuRoundsOf, figuresOf, inSlices, startLoad, stopping } from "../contest.mjs";
 import { startTunnel } from "../limits/index.mjs";
 import { firstLine, startNode } from "../processes.mjs";
 import { median, ratios } from "../ratios.mjs";
@@ -84,61 +83,41 @@ async function measure(context, own) {
 
 async function contestOf(one, ways, context) {
   const plan = context.plan(one.plan);
-  const results = new Map(ways.map(({ target }) => [target, []]));
-  for (let round = 0; round < plan.rounds; round++) {
-    for (let slice = 0; slice < SLICES; slice++) {
-      for (const way of rotated(ways, round * SLICES + slice)) {
-        const turnPlan = turnPlanOf(one, plan, round + slice === 0);
-        results.get(way.target).push({ ...(await turn(way, turnPlan)), round });
-      }
-    }
-    for (const { target } of ways) {
-      const cpu = cpuOf(results.get(target), round).toFixed(1);
-      const what = `${target} (${one.job.kind} × ${one.job.inFlight})`;
-      context.log(`  round ${round + 1}/${plan.rounds}  ${what}: ${cpu} µs a ${one.unit ?? "request"}`);
-    }
-  }
+  const { kind, inFlight } = one.job;
+  const turn = (way, slicePlan) => turnOf(way, inRequests(one.job, slicePlan));
+  const tell = ({ target }, round, cpu) =>
+    context.log(`  ${round}  ${target} (${kind} × ${inFlight}): ${cpu} µs a ${one.unit ?? "request"}`);
+  const results = await inSlices(ways, { plan, inFlight, turn, tell });
   return rowsOf(one, ways, results, plan.rounds, context);
 }
 
 /** What a slice has to do, in requests. */
-function turnPlanOf({ job }, plan, isFirst) {
-  const most = Math.max(1, Math.ceil(plan.calls / SLICES));
-  const share = job.kind === "body" ? Math.min(job.bodyBytes, most * MIB) / MIB : 1;
+function inRequests(job, { warm, calls, maxMs }) {
+  const share = job.kind === "body" ? Math.min(job.bodyBytes, calls * MIB) / MIB : 1;
   const requests = (units) => Math.ceil(units / share);
   return {
     job: job.kind === "body" ? { ...job, bodyBytes: share * MIB } : job,
-    plan: { warm: requests(isFirst ? plan.warm : plan.rewarm), calls: requests(most), maxMs: plan.maxMs / SLICES },
+    plan: { warm: requests(warm), calls: requests(calls), maxMs },
   };
 }
 
-async function turn({ load, pids, target }, { job, plan }) {
+async function turnOf({ load, pids, target }, { job, plan }) {
   try {
-    const round = load.ask("round", { job, plan });
-    await Promise.race([load.once("ready"), round]);
-    await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-    const before = pids.map(readCpu);
-    load.send({ do: "go" });
-    const result = await round;
-    const spent = pids.map((pid, at) => cpuBetween(before[at], readCpu(pid)));
-    return {
-      ...result,
-      cpuNs: spent.reduce((sum, { ns }) => sum + ns, 0),
-      isCoarse: spent.some(({ isCoarse }) => isCoarse),
-    };
+    const { made, ...cost } = await charged([load], () => load.ask("round", { job, plan }), pids);
+    return { ...made[0], ...cost };
   } catch (error) {
     throw new Error(`${target}: ${error.message}`);
   }
 }
 
 function rowsOf({ workload, job, unit }, ways, results, rounds, context) {
-  const base = results.get(BASE);
-  const roundsOf = (of) => Array.from({ length: rounds }, (_, round) => cpuOf(of, round));
-  return ways.map(({ target, group }) => {
-    const own = results.get(target);
-    const cpuRounds = roundsOf(own);
+  const base = results.get(ways.find(({ target }) => target === BASE));
+  return ways.map((way) => {
+    const { target, group } = way;
+    const own = results.get(way);
+    const cpuRounds = cpuRoundsOf(own, rounds);
     if (own.some(({ isCoarse }) => isCoarse)) context.note(`${target}: its CPU time is in steps of 10 ms.`);
-    const compared = base === undefined ? undefined : ratios(cpuRounds, roundsOf(base));
+    const compared = base === undefined ? undefined : ratios(cpuRounds, cpuRoundsOf(base, rounds));
     return {
       workload,
       upstream: "executor",

@@ -5,8 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { callOnce } from "../ask.mjs";
-import { cpuOf, figuresOf, rotated, SETTLE_MS, SLICES, startLoad, stopping, workDirectory } from "../contest.mjs";
-import { cpuBetween, readCpu } from "../cpu.mjs";
+import { charged, cpuRoundsOf, figuresOf, inSlices, startLoad, stopping, workDirectory } from "../contest.mjs";
 import { firstLine } from "../processes.mjs";
 import { median, ratios } from "../ratios.mjs";
 import { startHttpServer } from "../servers/index.mjs";
@@ -66,12 +65,14 @@ async function measured(context, own) {
     round: (_, plan) => bare.ask("round", { job: { inFlight: IN_FLIGHT }, plan }),
   });
   const before = await nats.operations("kept");
-  const results = await rounds(ways, context.plan(PLAN), context);
+  const plan = context.plan(PLAN);
+  const tell = ({ variant }, round, cpu) => context.log(`  ${round}  ${variant}: ${cpu} µs`);
+  const results = await inSlices(ways, { plan, inFlight: IN_FLIGHT, turn, tell });
   const made = results.get(ways.find(({ variant }) => variant === KEPT));
   const writes = made.reduce((total, { calls, warmed }) => total + calls + warmed, 0);
   const operations = ((await nats.operations("kept")) - before) / writes;
   context.note(`machines: ${operations.toFixed(2)} operations at the engine for each kept write`);
-  return { rows: rowsOf(ways, results, context.plan(PLAN).rounds, operations) };
+  return { rows: rowsOf(ways, results, plan.rounds, operations) };
 }
 
 /** So many gateways of one config, and a load for each. */
@@ -96,37 +97,13 @@ async function gateways(variant, count, { entry, nats, prefix }, own) {
   return { target: "toolway", group: "toolway", variant, pids, loads, round };
 }
 
-async function rounds(ways, plan, context) {
-  const results = new Map(ways.map((way) => [way, []]));
-  for (let round = 0; round < plan.rounds; round++) {
-    for (let slice = 0; slice < SLICES; slice++) {
-      for (const way of rotated(ways, round * SLICES + slice)) {
-        const warm = Math.max(round + slice === 0 ? plan.warm : plan.rewarm, IN_FLIGHT);
-        const turnPlan = { warm, calls: Math.ceil(plan.calls / SLICES), maxMs: plan.maxMs / SLICES };
-        results.get(way).push({ ...(await turn(way, turnPlan)), round });
-      }
-    }
-    for (const way of ways) {
-      context.log(
-        `  round ${round + 1}/${plan.rounds}  ${way.variant}: ${cpuOf(results.get(way), round).toFixed(1)} µs`,
-      );
-    }
-  }
-  return results;
-}
-
 /** All loads of a way begin together, each with as many calls. */
-async function turn({ loads, round, pids, variant }, plan) {
+async function turn({ loads, round, pids, variant }, slicePlan) {
+  const plan = { ...slicePlan, warm: Math.max(slicePlan.warm, IN_FLIGHT) };
   try {
-    const running = loads.map((load) => [load, load.once("ready"), round(load, plan)]);
-    await Promise.all(running.map(([, ready, done]) => Promise.race([ready, done])));
-    await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-    const before = pids.map((pid) => readCpu(pid));
-    for (const load of loads) load.send({ do: "go" });
-    const ended = await Promise.all(running.map(([, , done]) => done));
-    const cpuNs = pids.reduce((total, pid, n) => total + cpuBetween(before[n], readCpu(pid)).ns, 0);
-    const sum = (key) => ended.reduce((total, one) => total + one[key], 0);
-    const most = (key) => Math.max(...ended.map((one) => one[key]));
+    const { made, cpuNs } = await charged(loads, (load) => round(load, plan), pids);
+    const sum = (key) => made.reduce((total, one) => total + one[key], 0);
+    const most = (key) => Math.max(...made.map((one) => one[key]));
     return {
       cpuNs,
       calls: sum("calls"),
@@ -142,23 +119,20 @@ async function turn({ loads, round, pids, variant }, plan) {
 }
 
 function rowsOf(ways, results, count, operations) {
-  const cpuRoundsOf = (variant) => {
-    const way = ways.find((one) => one.variant === variant);
-    return Array.from({ length: count }, (_, round) => cpuOf(results.get(way), round));
-  };
+  const roundsOf = (variant) => cpuRoundsOf(results.get(ways.find((one) => one.variant === variant)), count);
   /** What each is measured against, and its rounds: of a kept write, the call without and the bare publishes together. */
   const against = {
-    [ON_ENGINE[0]]: [LOCAL, cpuRoundsOf(LOCAL)],
-    [ON_ENGINE[1]]: [ON_ENGINE[0], cpuRoundsOf(ON_ENGINE[0])],
-    [ON_ENGINE[2]]: [ON_ENGINE[0], cpuRoundsOf(ON_ENGINE[0])],
+    [ON_ENGINE[0]]: [LOCAL, roundsOf(LOCAL)],
+    [ON_ENGINE[1]]: [ON_ENGINE[0], roundsOf(ON_ENGINE[0])],
+    [ON_ENGINE[2]]: [ON_ENGINE[0], roundsOf(ON_ENGINE[0])],
     [KEPT]: [
       `${ON_ENGINE[0]} and ${OPERATIONS} ${BARE}`,
-      cpuRoundsOf(ON_ENGINE[0]).map((cpu, round) => cpu + cpuRoundsOf(BARE)[round]),
+      roundsOf(ON_ENGINE[0]).map((cpu, round) => cpu + roundsOf(BARE)[round]),
     ],
   };
   return ways.map((way) => {
     const own = results.get(way);
-    const cpuRounds = cpuRoundsOf(way.variant);
+    const cpuRounds = roundsOf(way.variant);
     const [name, base] = against[way.variant] ?? [way.variant, cpuRounds];
     const compared = ratios(cpuRounds, base);
     return {

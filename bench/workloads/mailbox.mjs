@@ -1,14 +1,15 @@
-// Messages through a broker, against a bare WebSocket echo and a bare LMDB append. The CPU of the broker is charged, and
+// Messages through a broker, alone and on an engine, against a bare WebSocket echo and a bare LMDB append. The CPU of the broker is charged, and
 // that of each limit; whoever writes to them is not. Whole calls through a broker are in mailbox-call.mjs.
 
-import { existsSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { cpuOf, rotated, SETTLE_MS, SLICES, startLoad, stopping, workDirectory } from "../contest.mjs";
-import { cpuBetween, readCpu } from "../cpu.mjs";
+import { charged, cpuRoundsOf, figuresOf, inSlices, startLoad, stopping, workDirectory } from "../contest.mjs";
 import { startEcho } from "../limits/index.mjs";
 import { firstLine, startNode } from "../processes.mjs";
 import { median, ratios } from "../ratios.mjs";
+import { natsVersion, startNats } from "../servers/nats.mjs";
 import { CLI } from "../toolway.mjs";
 import { callRows } from "./mailbox-call.mjs";
 
@@ -41,28 +42,41 @@ async function measure(context, own) {
   ];
   const writing = await loadOf(own, broker.url);
   for (const way of ways.slice(2)) Object.assign(way, { load: writing, pid: broker.pid });
+  if (natsVersion() === undefined) context.skip("mailbox on an engine: there is no nats-server here");
+  else ways.push(await onEngine(own));
   const plan = context.plan(PLAN);
-  const results = new Map(ways.map(({ kind }) => [kind, []]));
-  for (let round = 0; round < plan.rounds; round++) {
-    for (let slice = 0; slice < SLICES; slice++) {
-      for (const way of rotated(ways, round * SLICES + slice)) {
-        const warm = round + slice === 0 ? plan.warm : plan.rewarm;
-        const turnPlan = { warm, calls: Math.ceil(plan.calls / SLICES), maxMs: plan.maxMs / SLICES };
-        results.get(way.kind).push({ ...(await turn(way, turnPlan)), round });
-      }
-    }
-    for (const { kind, target } of ways) {
-      const cpu = cpuOf(results.get(kind), round).toFixed(1);
-      context.log(`  round ${round + 1}/${plan.rounds}  ${target} (${kind} × ${WRITERS}): ${cpu} µs`);
-    }
-  }
+  const tell = ({ kind, target }, round, cpu) => context.log(`  ${round}  ${target} (${kind} × ${WRITERS}): ${cpu} µs`);
+  const results = await inSlices(ways, { plan, inFlight: WRITERS, turn, tell });
   return { rows: [...rowsOf(ways, results, plan.rounds), ...(await callRows(context, own, broker))] };
 }
 
-async function startBroker(own) {
+/** The whole way of a message at a broker that keeps it in a nats-server, whose own CPU is not charged. */
+async function onEngine(own) {
+  const folder = await workDirectory(own);
+  const nats = await startNats(folder);
+  own(nats.stop);
+  const [key, config] = [join(folder, "engine.key"), join(folder, "engine.json")];
+  writeFileSync(key, `twk_${randomBytes(32).toString("base64url")}`, { mode: 0o600 });
+  const engine = { nats: [`nats://${nats.address}`], key: { file: key }, replicas: 1 };
+  writeFileSync(config, JSON.stringify({ engine, mcpServers: {} }));
+  const { url, pid } = await startBroker(own, ["--engine", config]);
+  const variant = "delivered, handed out, acknowledged, on an engine";
+  return {
+    target: "toolway",
+    group: "toolway",
+    kind: "engine",
+    job: "whole",
+    variant,
+    load: await loadOf(own, url),
+    pid,
+  };
+}
+
+async function startBroker(own, more = []) {
   if (!existsSync(CLI)) throw new Error("There is no built program: run `npm run build` first.");
   const state = join(await workDirectory(own), "state");
-  const started = startNode([CLI, "broker", "--listen", "127.0.0.1:0", "--no-auth", "--state", state, "--json"]);
+  const line = ["broker", "--listen", "127.0.0.1:0", "--no-auth", "--state", state, "--json", ...more];
+  const started = startNode([CLI, ...line]);
   own(started.stop);
   const { broker } = await firstLine(started, "toolway broker");
   return { url: broker, pid: started.child.pid };
@@ -74,30 +88,25 @@ async function loadOf(own, url) {
   return load;
 }
 
-async function turn({ load, pid, kind, target }, plan) {
+async function turn({ load, pid, kind, job = kind, target }, plan) {
   try {
-    const round = load.ask("round", { job: { kind, body: BODY, inFlight: WRITERS }, plan });
-    await Promise.race([load.once("ready"), round]);
-    await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-    const before = readCpu(pid);
-    load.send({ do: "go" });
-    const result = await round;
-    return { ...result, cpuNs: cpuBetween(before, readCpu(pid)).ns };
+    const asked = { kind: job, body: BODY, inFlight: WRITERS };
+    const { made, cpuNs } = await charged([load], () => load.ask("round", { job: asked, plan }), [pid]);
+    return { ...made[0], cpuNs };
   } catch (error) {
     throw new Error(`${target}: ${error.message}`);
   }
 }
 
 function rowsOf(ways, results, rounds) {
-  const cpuRoundsOf = (kind) => Array.from({ length: rounds }, (_, round) => cpuOf(results.get(kind), round));
-  const rateOf = (kind) => median(results.get(kind).map(({ callsPerSec }) => callsPerSec));
-  const append = cpuRoundsOf("append");
-  const both = cpuRoundsOf("echo").map((us, round) => us + append[round]);
+  const of = (kind) => results.get(ways.find((way) => way.kind === kind));
+  const append = cpuRoundsOf(of("append"), rounds);
+  const appends = median(of("append").map(({ callsPerSec }) => callsPerSec));
+  const both = cpuRoundsOf(of("echo"), rounds).map((us, round) => us + append[round]);
   return ways.map(({ target, group, kind, variant }) => {
-    const own = results.get(kind);
-    const cpuRounds = cpuRoundsOf(kind);
+    const cpuRounds = cpuRoundsOf(of(kind), rounds);
     const compared = ratios(cpuRounds, both);
-    const sum = (key) => own.reduce((total, one) => total + one[key], 0);
+    const figures = figuresOf(cpuRounds, of(kind));
     return {
       workload: "mailbox",
       upstream: "broker",
@@ -105,18 +114,12 @@ function rowsOf(ways, results, rounds) {
       ...(variant === undefined ? {} : { variant }),
       target,
       group,
-      cpuUs: median(cpuRounds),
-      cpuRounds,
-      callsPerSec: rateOf(kind),
-      p50Ms: median(own.map(({ p50Ms }) => p50Ms)),
-      p99Ms: median(own.map(({ p99Ms }) => p99Ms)),
-      calls: sum("calls"),
-      verified: sum("verified"),
+      ...figures,
       against: "ws-echo and lmdb-append",
       ratios: compared,
       ratio: median(compared),
       /** How many appends a second the bare store makes for each of these. */
-      slower: rateOf("append") / rateOf(kind),
+      slower: appends / figures.callsPerSec,
     };
   });
 }

@@ -5,8 +5,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { callOnce } from "../ask.mjs";
-import { cpuOf, rotated, SETTLE_MS, SLICES, startLoad, stopping, workDirectory } from "../contest.mjs";
-import { cpuBetween, readCpu } from "../cpu.mjs";
+import { charged, cpuRoundsOf, figuresOf, inSlices, startLoad, stopping, workDirectory } from "../contest.mjs";
 import { firstLine } from "../processes.mjs";
 import { median, ratios } from "../ratios.mjs";
 import { startHttpServer } from "../servers/index.mjs";
@@ -47,7 +46,11 @@ function measured(context) {
       context.log(`  starting toolway: ${variant}`);
       ways.push(await gatewayWay(variant, { ...server.entry(SERVER), tools }, load, own));
     }
-    return { rows: await rounds(ways, context.plan(PLAN), context) };
+    const plan = context.plan(PLAN);
+    const tell = ({ target, variant }, round, cpu, own) =>
+      context.log(`  ${round}  ${target} (${variant}): ${cpu} µs, ${Math.round(rateOf(own))} a second`);
+    const results = await inSlices(ways, { plan, inFlight: WRITERS, turn, tell });
+    return { rows: rowsOf(ways, results, plan.rounds) };
   });
 }
 
@@ -68,49 +71,25 @@ async function gatewayWay(variant, entry, load, own) {
   return { target: "toolway", group: "toolway", variant, ask, pid: started.child.pid };
 }
 
-async function rounds(ways, plan, context) {
-  const results = new Map(ways.map((way) => [way, []]));
-  for (let round = 0; round < plan.rounds; round++) {
-    for (let slice = 0; slice < SLICES; slice++) {
-      for (const way of rotated(ways, round * SLICES + slice)) {
-        const warm = Math.max(round + slice === 0 ? plan.warm : plan.rewarm, WRITERS);
-        const turnPlan = { warm, calls: Math.ceil(plan.calls / SLICES), maxMs: plan.maxMs / SLICES };
-        results.get(way).push({ ...(await turn(way, turnPlan)), round });
-      }
-    }
-    for (const way of ways) {
-      const cpu = cpuOf(results.get(way), round).toFixed(1);
-      const rate = Math.round(median(results.get(way).map(({ callsPerSec }) => callsPerSec)));
-      context.log(`  round ${round + 1}/${plan.rounds}  ${way.target} (${way.variant}): ${cpu} µs, ${rate} a second`);
-    }
-  }
-  return rowsOf(ways, results, plan.rounds);
-}
-
 async function turn({ ask: { load, round }, pid, target, variant }, plan) {
   try {
-    const running = round(plan);
-    await Promise.race([load.once("ready"), running]);
-    await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-    const before = readCpu(pid);
-    load.send({ do: "go" });
-    const result = await running;
-    return { ...result, cpuNs: cpuBetween(before, readCpu(pid)).ns };
+    const ask = () => round({ ...plan, warm: Math.max(plan.warm, WRITERS) });
+    const { made, cpuNs } = await charged([load], ask, [pid]);
+    return { ...made[0], cpuNs };
   } catch (error) {
     throw new Error(`${target} (${variant}): ${error.message}`);
   }
 }
 
+const rateOf = (results) => median(results.map(({ callsPerSec }) => callsPerSec));
+
 function rowsOf(ways, results, count) {
-  const cpuRoundsOf = (way) => Array.from({ length: count }, (_, round) => cpuOf(results.get(way), round));
-  const rateOf = (way) => median(results.get(way).map(({ callsPerSec }) => callsPerSec));
   const [, around] = ways;
   const plain = ways.find(({ variant }) => variant === PLAIN);
   return ways.map((way) => {
     const own = results.get(way);
-    const cpuRounds = cpuRoundsOf(way);
-    const compared = ratios(cpuRounds, cpuRoundsOf(plain));
-    const sum = (key) => own.reduce((total, one) => total + one[key], 0);
+    const cpuRounds = cpuRoundsOf(own, count);
+    const compared = ratios(cpuRounds, cpuRoundsOf(results.get(plain), count));
     return {
       workload: "outbox",
       upstream: "http",
@@ -120,18 +99,12 @@ function rowsOf(ways, results, count) {
       variant: way.variant,
       target: way.target,
       group: way.group,
-      cpuUs: median(cpuRounds),
-      cpuRounds,
-      callsPerSec: rateOf(way),
-      p50Ms: median(own.map(({ p50Ms }) => p50Ms)),
-      p99Ms: median(own.map(({ p99Ms }) => p99Ms)),
-      calls: sum("calls"),
-      verified: sum("verified"),
+      ...figuresOf(cpuRounds, own),
       against: PLAIN,
       ratios: compared,
       ratio: median(compared),
       /** How many writes a second the bare loop makes for each of these. */
-      slower: rateOf(around) / rateOf(way),
+      slower: rateOf(results.get(around)) / rateOf(own),
     };
   });
 }

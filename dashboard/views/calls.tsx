@@ -1,25 +1,22 @@
 // The last calls, live, and one of them: where its time went, in a picture and in words.
 
 import { type ReadonlySignal, useSignal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Component } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import type { CallsAnswer, KeptCall } from "../../src/contracts/control/calls.js";
 import type { RecordedBodies } from "../../src/contracts/control/record.js";
 import type { ToolInShort } from "../../src/contracts/control/tools.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton } from "../act-button.js";
 import { adviceOn, type Phase, phasesOf, remarksOf, sizeText, timeText } from "../call-words.js";
+import { useCalls } from "../calls/follow.js";
+import { ROWS_A_LOOK } from "../calls/rows.js";
 import { call } from "../door.js";
 import { FilterText } from "../filter-text.js";
-import { gateway, link, messageOf, power } from "../model.js";
+import { gateway, link, power } from "../model.js";
 import { go, query, setQuery } from "../router.js";
 import { fill } from "../try/filled.js";
 import { Foreign, Line, Since, Table, useLines, useLoaded } from "../words.js";
-
-/** A person reads no more in a second; how many more there were is said. */
-const ROWS_A_LOOK = 50;
-const LOOK_MS = 1_000;
-/** More are found by a filter. */
-const MAX_ROWS = 200;
 
 const FILTERS = ["server", "tool", "principal", "failed", "slowerMs", "outcome", "mended"] as const;
 
@@ -36,62 +33,6 @@ const OUTCOMES = [
   "outcome-unknown",
 ];
 
-interface Shown {
-  /** Newest first. */
-  readonly rows: readonly KeptCall[];
-  readonly underWay: CallsAnswer["underWay"];
-  readonly last: number;
-  /** How many came and had no room. */
-  readonly left: number;
-}
-
-/** The calls that fit, and what comes after them, for as long as the view is open and nobody holds it still. */
-function useCalls(filter: string, isHeld: boolean): { shown: Shown | undefined; trouble: string } {
-  const [shown, setShown] = useState<Shown>();
-  const [trouble, setTrouble] = useState("");
-  const isLive = link.value.kind === "live";
-  const last = useRef(0);
-  useEffect(() => {
-    last.current = 0;
-    setShown(undefined);
-  }, [filter]);
-  useEffect(() => {
-    if (!isLive || isHeld) return undefined;
-    let isLeft = false;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const look = async () => {
-      try {
-        const before = last.current;
-        const limit = before === 0 ? MAX_ROWS : ROWS_A_LOOK;
-        const path = `/calls?${filter}&limit=${limit}${before === 0 ? "" : `&after=${before}`}`;
-        const answer = document.hidden ? undefined : await call<CallsAnswer>("GET", path);
-        if (isLeft) return;
-        if (answer !== undefined) {
-          last.current = answer.last;
-          setTrouble("");
-          setShown((now) => added(before === 0 ? undefined : now, answer, before));
-        }
-      } catch (error) {
-        if (!isLeft) setTrouble(messageOf(error));
-      }
-      if (!isLeft) timer = setTimeout(() => void look(), LOOK_MS);
-    };
-    void look();
-    return () => {
-      isLeft = true;
-      clearTimeout(timer);
-    };
-  }, [filter, isLive, isHeld]);
-  return { shown, trouble };
-}
-
-function added(now: Shown | undefined, { calls, underWay, last }: CallsAnswer, before: number): Shown {
-  const rows = [...[...calls].reverse(), ...(now?.rows ?? [])].slice(0, MAX_ROWS);
-  // With a filter nobody knows how many of the others would have fitted.
-  const missed = before === 0 || calls.length < ROWS_A_LOOK ? 0 : last - before - calls.length;
-  return { rows, underWay, last, left: (now?.left ?? 0) + missed };
-}
-
 export function Calls() {
   const [isPaused, setPaused] = useState(false);
   const [isOver, setOver] = useState(false);
@@ -103,7 +44,7 @@ export function Calls() {
     }
     return asked.toString();
   }, [query.value]);
-  const { shown, trouble } = useCalls(filter, isPaused || isOver);
+  const { shown, fresh, trouble } = useCalls(filter, isPaused ? "paused" : isOver ? "over" : "no");
   const group = query.value.get("group") ?? "";
   const rows = shown?.rows ?? [];
   return (
@@ -178,11 +119,7 @@ export function Calls() {
       )}
       {shown === undefined ? null : (
         <p class="empty" role="status">
-          {isPaused
-            ? "Paused."
-            : isOver
-              ? "Held still while you point at it; new ones come when you leave it."
-              : `${shown.underWay.length} under way.`}
+          {isPaused ? "Paused." : isOver ? heldWords(fresh) : `${shown.underWay.length} under way.`}
           {shown.left > 0 ? ` ${shown.left.toLocaleString()} more came faster than anybody reads.` : ""}
         </p>
       )}
@@ -196,6 +133,12 @@ export function Calls() {
       )}
     </>
   );
+}
+
+/** Rows do not move under a pointer: what is new waits above them. */
+function heldWords(fresh: number): string {
+  const many = fresh >= ROWS_A_LOOK ? `${ROWS_A_LOOK} or more` : String(fresh);
+  return `${fresh === 0 ? "" : `${many} new. `}Held still while you point at it; new ones come when you leave it.`;
 }
 
 function lineOf(filter: string): string {
@@ -254,10 +197,18 @@ function Rows({ rows }: { rows: readonly KeptCall[] }) {
   );
 }
 
-/** Drawn once: 50 come in a second, and 150 that were there would be drawn again with them. */
-function Row({ one, box }: { one: KeptCall; box: ReadonlySignal<string> }) {
-  return useMemo(
-    () => (
+/**
+ * Drawn once: 50 come in a second, and 150 that were there would be drawn again with them. Not by a memo of what it draws: the
+ * elements in that know their parents of then, and with these all rows that ever were.
+ */
+class Row extends Component<{ one: KeptCall; box: ReadonlySignal<string> }> {
+  override shouldComponentUpdate({ one }: { one: KeptCall }): boolean {
+    return one !== this.props.one;
+  }
+
+  override render() {
+    const { one, box } = this.props;
+    return (
       <tr>
         <td>
           <a href={`/calls/${one.seq}`}>
@@ -279,9 +230,8 @@ function Row({ one, box }: { one: KeptCall; box: ReadonlySignal<string> }) {
         <td class="number">{timeText(one.ms)}</td>
         <td class="number">{sizeText(one.bytes)}</td>
       </tr>
-    ),
-    [one],
-  );
+    );
+  }
 }
 
 function Reasons({ rows }: { rows: readonly KeptCall[] }) {

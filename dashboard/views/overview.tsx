@@ -226,7 +226,14 @@ function NeedRow({ need }: { need: Need }) {
       {need.login !== undefined ? (
         <LoginButton name={need.login} />
       ) : need.act === undefined ? (
-        <Line text={need.line} />
+        <span class="act">
+          {need.acts === undefined && need.href !== "/" ? (
+            <a class="button" href={need.href}>
+              Look at it
+            </a>
+          ) : null}
+          <Line text={need.line} />
+        </span>
       ) : (
         <ActButton act={need.act} line={need.line} />
       )}

@@ -36,6 +36,7 @@ export function Servers() {
         heads={[
           "Server",
           "State",
+          "Since",
           "Kind",
           { number: "Tools" },
           { number: "In flight" },
@@ -59,6 +60,9 @@ export function Servers() {
                   <Foreign text={server.lastError} />
                 </div>
               )}
+            </td>
+            <td>
+              <Since at={server.since} suffix="" />
             </td>
             <td>{server.kind ?? "unknown"}</td>
             <td class="number">
@@ -127,7 +131,14 @@ export function OneServer({ name }: { name: string }) {
         <Foreign text={name} />
       </h1>
       <p>
-        <State server={server} /> {reasonOf(server)}
+        <State server={server} />
+        {server.since === undefined ? null : (
+          <>
+            {" "}
+            since <Since at={server.since} suffix="" />
+          </>
+        )}
+        . {reasonOf(server)}
         {server.nextTryInMs === undefined || isFine(server) ? null : (
           <>
             {" "}

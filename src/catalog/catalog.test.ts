@@ -286,6 +286,20 @@ describe("only [only-is-all]", () => {
     }
   });
 
+  it("decides of one tool as it does of the list", () => {
+    const catalog = catalogOnly(["read_*"]);
+    expect(catalog.shownTools("s")).toEqual(["read_a", "read_b"]);
+    for (const [name, isShown] of Object.entries({ read_a: true, read_b: true, write_a: false, read_z: false })) {
+      expect(catalog.showsTool("s", ownToolName(name)), name).toBe(isShown);
+    }
+    expect(catalog.showsTool("nobody", ownToolName("read_a"))).toBe(false);
+    catalog.setList("s", "tools", tools("read_z"));
+    expect([ownToolName("read_a"), ownToolName("read_z")].map((name) => catalog.showsTool("s", name))).toEqual([
+      false,
+      true,
+    ]);
+  });
+
   it("that is empty shows nothing; a tool that comes later is hidden, unless it fits", () => {
     expect(shownBy(catalogOnly([]))).toEqual([]);
     const catalog = catalogOnly(["read_a"]);

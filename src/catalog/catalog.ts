@@ -264,6 +264,14 @@ export class Catalog {
     return visible(known, "tools", list).map(({ own }) => ownToolName(own));
   }
 
+  /** Whether it is one of these. Asked for with each call: a list of thousands is not walked for that. */
+  showsTool(server: string, own: OwnToolName): boolean {
+    const known = this.#servers.get(server);
+    const items = known?.lists.get("tools")?.items;
+    if (known === undefined || items === undefined) return false;
+    return itemNamed(items, own) !== undefined && !hides(known, "tools", own);
+  }
+
   /** What a view has of a list, whatever the menu's form: to tell two views apart. */
   entriesOf(kind: ListKind, view: View): Entry[] {
     const { entries } = this.#mergedOf(kind, view.scope);

@@ -6,7 +6,7 @@ import { ownToolName } from "../contracts/names.js";
 import { RECEIPT_TOOL } from "../contracts/outbox.js";
 import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { editedRequest, locate, type RequestMessage } from "../protocol/message.js";
+import { edited, locate, type RequestMessage } from "../protocol/message.js";
 import type { Entry } from "./merge.js";
 import type { View } from "./view.js";
 
@@ -182,5 +182,5 @@ export function unwrapCall(message: RequestMessage): RequestMessage {
       text: at === undefined ? "{}" : message.text.slice(at.start, at.end),
     },
   ];
-  return editedRequest(message, edits, { ...message.params, name, arguments: inner ?? {} });
+  return edited(message, edits, { ...message.params, name, arguments: inner ?? {} });
 }

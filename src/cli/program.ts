@@ -1,7 +1,7 @@
 // Runs the command that was asked for, and turns whatever comes of it into an exit code and a message. It never ends
 // the process.
 
-import { ExpectedError, type ExpectedKind } from "../runtime/expected-error.js";
+import { ExpectedError, type ExpectedKind, messageOf } from "../runtime/expected-error.js";
 import { commands } from "./commands/index.js";
 import { Exit, type ExitCode, UserError } from "./line/errors.js";
 import { hintsFor } from "./line/hints.js";
@@ -57,7 +57,7 @@ function explain(error: unknown, io: Io): ExitCode {
     if (debug) note(io, stackOf(error));
     return Exit.failure;
   }
-  note(io, `toolway: unexpected fault: ${error instanceof Error ? error.message : String(error)}`);
+  note(io, `toolway: unexpected fault: ${messageOf(error)}`);
   note(io, debug ? stackOf(error) : "  Set TOOLWAY_DEBUG=1 to see where it arose.");
   return Exit.failure;
 }

@@ -81,7 +81,8 @@ export function resolveAuth(entry: BesideAuth, path: KeyPath, context: ResolveCo
   }
   const header = Object.keys(entry.headers ?? {}).find((name) => name.toLowerCase() === "authorization");
   if (header !== undefined) {
-    report.mistake(at, `"auth" and the header "${header}" are both credentials: expected one of them`, { onKey: true });
+    const message = `"auth" and the header "${header}" are both credentials: expected one of them`;
+    report.mistake(at, message, { hint: "remove one", onKey: true });
   }
   const auth = typeof entry.auth === "string" ? { oauth: {} } : entry.auth;
   const said = KINDS.filter((kind) => auth[kind] !== undefined);

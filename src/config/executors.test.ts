@@ -65,7 +65,7 @@ describe("executors in a config", () => {
     [
       "an address of another kind",
       '{ "mcpServers": {}, "executors": { "a": { "url": "https://x", "token": "${OFFICE_TOKEN}" } } }',
-      "mcp.json:1:50: executors.a.url: expected an address that starts with ws:// or wss://",
+      'mcp.json:1:50: executors.a.url: expected an address that starts with ws:// or wss:// (for instance "wss://example.com")',
     ],
     [
       "both",

@@ -152,12 +152,12 @@ const ENTRIES: readonly [what: string, text: string, printed: string][] = [
   [
     "two addresses",
     '"url": "http://x", "httpUrl": "http://x"',
-    'mcp.json:2:30: mcpServers.gh.httpUrl: "url" and "httpUrl" mean the same: expected one of them',
+    'mcp.json:2:30: mcpServers.gh.httpUrl: "url" and "httpUrl" mean the same: expected one of them (remove one)',
   ],
   [
     "no http address",
     '"url": "localhost:3000/mcp"',
-    "mcp.json:2:18: mcpServers.gh.url: expected an address that starts with http:// or https://",
+    'mcp.json:2:18: mcpServers.gh.url: expected an address that starts with http:// or https:// (for instance "https://example.com")',
   ],
   [
     "a number among the arguments",

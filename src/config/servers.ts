@@ -218,7 +218,8 @@ function resolveMailbox(
   if (entry.broker === undefined) {
     // The gateway's own broker knows its own worker, and asks it for no token.
     if (entry.token !== undefined) {
-      report.mistake([...path, "token"], 'a "token" is shown to a "broker", and there is none', { onKey: true });
+      const hint = 'remove the key, or add "broker": "wss://…"';
+      report.mistake([...path, "token"], 'a "token" is shown to a "broker", and there is none', { hint, onKey: true });
     }
     if (context.hasBroker !== true) {
       report.mistake([...path, "mailbox"], 'expected the address of its "broker"', {
@@ -262,7 +263,9 @@ export function resolveSocketUrl(
   const url = URL.canParse(value.trim()) ? new URL(value.trim()) : undefined;
   if (url?.protocol !== "ws:" && url?.protocol !== "wss:") {
     // The value may hold a secret by now, so it is not shown.
-    context.report.mistake(path, "expected an address that starts with ws:// or wss://");
+    context.report.mistake(path, "expected an address that starts with ws:// or wss://", {
+      hint: 'for instance "wss://example.com"',
+    });
     return undefined;
   }
   if (url.protocol === "ws:" && !isLoopback(url.hostname)) {
@@ -313,7 +316,7 @@ function isDecided(entry: ReadEntry, path: KeyPath, report: Report): boolean {
     return wrong(urlKey, `expected either "command" or "${urlKey}", found both`, hint);
   }
   if (secondUrlKey !== undefined) {
-    return wrong(secondUrlKey, `"${urlKey}" and "${secondUrlKey}" mean the same: expected one of them`);
+    return wrong(secondUrlKey, `"${urlKey}" and "${secondUrlKey}" mean the same: expected one of them`, "remove one");
   }
   if (entry.command !== undefined && kind !== undefined && kind !== "stdio") {
     const message = `"${entry.type}" needs a "url", and the entry has a "command"`;
@@ -435,7 +438,9 @@ export function resolveUrl(raw: string, path: KeyPath, context: ResolveContext):
   const url = URL.canParse(value.trim()) ? new URL(value.trim()) : undefined;
   if (url?.protocol === "http:" || url?.protocol === "https:") return url.href;
   // The value may hold a secret by now, so it is not shown.
-  context.report.mistake(path, "expected an address that starts with http:// or https://");
+  context.report.mistake(path, "expected an address that starts with http:// or https://", {
+    hint: 'for instance "https://example.com"',
+  });
   return undefined;
 }
 

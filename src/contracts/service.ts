@@ -7,7 +7,7 @@ import type { NotificationMessage, RequestMessage } from "../protocol/message.js
 import type { ParamHeader } from "../protocol/param-headers.js";
 import type { Reply } from "../protocol/reply.js";
 import type { Caller } from "./caller.js";
-import type { MessageKey } from "./upstream.js";
+import type { EarlyTrial, MessageKey } from "./upstream.js";
 
 /** What a `traceparent` may stand in, and anything else: `_meta`, or the headers of a request. */
 export type TraceCarrier = Readonly<Record<string, unknown>>;
@@ -65,6 +65,8 @@ export interface AgentCall {
   readonly notes?: CallNotes | undefined;
   /** By which a machine behind a mailbox knows it when it comes again. Calls of agents have none. */
   readonly messageKey?: MessageKey | undefined;
+  /** Undefined where it waits as long as the breaker of its server says, as calls of agents do. */
+  readonly earlyTrial?: EarlyTrial | undefined;
   /**
    * Asked once the tool is known and allowed: `declared` is what its schema wants in headers. The error where the
    * headers of the request do not agree with its arguments. Absent where a call has no headers that matter.

@@ -50,12 +50,24 @@ export interface EngineGatewaySeen {
   readonly isThis: boolean;
   /** It hands over, and takes nothing any more. */
   readonly isLeaving: boolean;
+  /** Where it is, in words that people have for it; undefined of one that has not said so, as brokers do not. */
+  readonly place: GatewayPlace | undefined;
   /** The share of the queues that it acts for. */
   readonly partitions: number;
   /** Of Toolway; undefined of one that has not said so, as brokers do not. */
   readonly version: string | undefined;
   /** The beginning of a hash of what it goes by: servers, roles and menus. The same where these are the same. */
   readonly config: string | undefined;
+}
+
+/** Where a gateway is: its name among gateways is drawn anew with each start, and tells nobody which one it is. */
+export interface GatewayPlace {
+  /** The machine, as it calls itself. */
+  readonly host: string;
+  /** The name of its config's file, without the folder. */
+  readonly file?: string | undefined;
+  /** Where agents reach it, as `127.0.0.1:7420`; undefined until it listens. */
+  readonly address?: string | undefined;
 }
 
 /** What the cache did for one server. */

@@ -83,6 +83,13 @@ export interface Batch {
   remove(log: OrderedLog, sequence: number): void;
 }
 
+export interface BatchOptions {
+  /** Nobody waits for it: an embedded store may leave it for a later commit, milliseconds on. It keeps its place in the order. */
+  readonly mayWait?: boolean;
+  /** Whose it is. Where much waits to be written, those have turns; batches that are nobody's come before them, and one may overtake another's. */
+  readonly by?: string | undefined;
+}
+
 export type DumpEntry =
   | { readonly map: string; readonly key: string; readonly value: unknown }
   | { readonly log: string; readonly key: number; readonly value: unknown };
@@ -95,7 +102,7 @@ export interface Store extends AsyncDisposable {
   /** The maps that have something in them, in the order of their names. */
   mapNames(): readonly string[];
   /** Several writes, one commit: all of them or none. `fn` is run at once; if it throws, nothing is written. */
-  batch<T>(fn: (batch: Batch) => T): Promise<T>;
+  batch<T>(fn: (batch: Batch) => T, options?: BatchOptions): Promise<T>;
   stats(): StoreStats;
   /** Called with the milliseconds that each commit took, where somebody wants to know. */
   onCommit?: ((ms: number) => void) | undefined;

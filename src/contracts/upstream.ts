@@ -31,6 +31,12 @@ export interface MessageKey {
   isTakenBack: boolean;
 }
 
+/**
+ * Of a write that is kept until its server has it: it may be the call by which a breaker is tried before its time. `unreached`:
+ * only where nothing reached the server when it was last tried, since nobody could say what became of this one if it were lost.
+ */
+export type EarlyTrial = "always" | "unreached";
+
 /** A request on its way to a server. Made by the pipeline; answered exactly once, by `reply`. */
 export interface UpstreamCall {
   /** Undefined where the gateway itself asks (lists, levels, subscriptions). */
@@ -54,6 +60,8 @@ export interface UpstreamCall {
   readonly notes?: WayNotes | undefined;
   /** Undefined where a repeat is not known for one. */
   readonly messageKey?: MessageKey | undefined;
+  /** Undefined where it waits as long as the breaker says. */
+  readonly earlyTrial?: EarlyTrial | undefined;
   /** Is called when it is sent a second time, on a new connection. */
   repeated?(): void;
   /**

@@ -5,8 +5,8 @@
 import { chmodSync, lstatSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { ExpectedError, type ExpectedKind, kindOfCode } from "../runtime/expected-error.js";
-import { ownTurn } from "../runtime/wait.js";
+import { CodedError, messageOf } from "../runtime/expected-error.js";
+import { TURN_BYTES, turns } from "../runtime/turns/turns.js";
 
 /** Arguments of a tool call are the largest that come in. */
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
@@ -37,18 +37,8 @@ const STATUS: Readonly<Record<string, number>> = {
   "disk-full": 507,
 };
 
-export class ControlError extends ExpectedError {
+export class ControlError extends CodedError<string> {
   override readonly name = "ControlError";
-  readonly code: string;
-
-  constructor(code: string, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
-
-  override get kind(): ExpectedKind {
-    return kindOfCode(this.code);
-  }
 }
 
 export interface ControlRequest {
@@ -189,10 +179,10 @@ async function answer(
     const { handler, params } = route(routes, request.method ?? "GET", pathname);
     const body = await readBody(request, maxBodyBytes);
     // A page asks for a dozen things at once, and some are large: what answers makes one in a turn, and writes one in a turn.
-    await ownTurn();
+    await turns.wait(TURN_BYTES);
     const result = await handler({ params, query: new URLSearchParams(search), body, signal: gone.signal });
     if (result instanceof JsonLines) return await sendLines(response, result.source, gone.signal);
-    if (result !== undefined) await ownTurn();
+    if (result !== undefined) await turns.wait(TURN_BYTES);
     send(response, result === undefined ? 204 : 200, result);
   } catch (error) {
     // A body that is not read to its end must not be taken for the next request.
@@ -310,5 +300,5 @@ function statusOf(error: unknown): number {
 }
 
 export function errorBody(error: unknown): { error: { code: string; message: string } } {
-  return { error: { code: codeOf(error), message: error instanceof Error ? error.message : String(error) } };
+  return { error: { code: codeOf(error), message: messageOf(error) } };
 }

@@ -67,7 +67,10 @@ function readAnswer({ method, url }: IncomingMessage): LoginAnswer | undefined {
 export function readPasted(line: string, state: string): LoginAnswer | undefined {
   const text = line.trim();
   if (text === "") return undefined;
-  if (!URL.canParse(text)) return { state, code: text, iss: undefined, error: undefined };
+  // A code may have a colon in it, as an address has after its scheme.
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) {
+    return { state, code: text, iss: undefined, error: undefined };
+  }
   return answerIn(new URL(text).searchParams);
 }
 

@@ -115,6 +115,25 @@ describe("a credential", () => {
     expect(source.reads).toBe(2);
   });
 
+  it("tells whoever follows it when it is another's, and not of a renewal by which nothing else is seen", async () => {
+    const source = Object.assign(new ToldSource("one"), { identity: () => whose });
+    let whose = "ada";
+    const credential = make(source);
+    let told = 0;
+    const unfollow = credential.onOther(() => told++);
+    await credential.token();
+    source.next = "two";
+    expect(await credential.refused("one")).toBe(true);
+    expect(told).toBe(0);
+    [source.next, whose] = ["three", "bob"];
+    expect(await credential.refused("two")).toBe(true);
+    expect(told).toBe(1);
+    unfollow();
+    [source.next, whose] = ["four", "cid"];
+    expect(await credential.refused("three")).toBe(true);
+    expect(told).toBe(1);
+  });
+
   it("that cannot be had says why, and is asked for again after waits that grow, not for each request [bounded]", async () => {
     const source = new ToldSource("one");
     const credential = make(source);

@@ -69,6 +69,8 @@ export class Credential {
   #identity: string | undefined;
   #reading: Promise<void> | undefined;
   #unwatch: (() => void) | undefined;
+  /** Streams that were opened with what there is now: no more than there are open ones. */
+  readonly #followers = new Set<() => void>();
 
   constructor(options: CredentialOptions) {
     this.#options = options;
@@ -135,8 +137,13 @@ export class Credential {
     });
   }
 
-  /** Nobody uses it any more. */
-  /** Resolves when nothing is under way that must come to its end. */
+  /** Tells when it is another's, or for something else, until the returned function is called. */
+  onOther(listener: () => void): () => void {
+    this.#followers.add(listener);
+    return () => void this.#followers.delete(listener);
+  }
+
+  /** Nobody uses it any more. Resolves when nothing is under way that must come to its end. */
   async close(): Promise<void> {
     this.#unwatch?.();
     this.#unwatch = undefined;
@@ -214,7 +221,9 @@ export class Credential {
     const identity = source.identity?.() ?? token;
     const isOther = identity !== this.#identity;
     this.#identity = identity;
-    if (!isFirst && isOther) onChange();
+    if (isFirst || !isOther) return;
+    onChange();
+    for (const tell of [...this.#followers]) tell();
   }
 }
 

@@ -5,7 +5,6 @@ import { until } from "../../test/fixtures/wait.js";
 import { createVault } from "../runtime/seal.js";
 import { MemoryMap } from "../store/memory-map.js";
 import { type AuthFetch, authFetch } from "./auth-fetch.js";
-import { ClientSource } from "./client-source.js";
 import { Credential } from "./credential.js";
 import { type Grant, type GrantRecord, grantKeeper } from "./grant.js";
 import { LoginSource } from "./login-source.js";
@@ -297,6 +296,30 @@ describe("a login by OAuth", () => {
     expect(authority.tokenRequests()).toEqual(["authorization_code", "refresh_token"]);
   });
 
+  it.each(["logs out", "logs in"])(
+    "whose renewal is under way when its entry is edited is not brought back by it where somebody %s meanwhile",
+    async (does) => {
+      const { authority, credential } = await loggedIn();
+      let answer: (value: unknown) => void = () => {};
+      authority.token = (body) =>
+        body.get("grant_type") === "refresh_token" ? new Promise((resolve) => (answer = resolve)) : gives();
+      clock.ms += 3600_000;
+      const waiting = credential.token();
+      await until("the renewal to be asked for", () => authority.tokenRequests().length === 2);
+      const closing = credential.close();
+      const { source } = make(authority);
+      if (does === "logs out") await source.logout();
+      else {
+        const { state } = await source.begin(BACK);
+        await source.finish({ state, code: "again", iss: ISSUER, error: undefined });
+      }
+      answer(gives({ access_token: "of-the-renewal" }));
+      await Promise.all([closing, waiting]);
+      // As the next gateway finds it.
+      expect(await make(authority).credential.token()).toBe(does === "logs out" ? undefined : "access-2");
+    },
+  );
+
   it("is renewed once for two gateways that have it together, and both go on with what that gave [engine-shared]", async () => {
     const { authority, credential } = await loggedIn();
     const claims = new MemoryMap<RenewalClaim>("claims");
@@ -509,59 +532,5 @@ describe("hostile documents", () => {
     const answer = { state, code: "c0de", iss: ISSUER, error: undefined };
     await expect(source.finish(answer)).rejects.toThrow(/could not be finished/);
     expect(authority.asked.some(({ body }) => body.get("code") === "c0de")).toBe(false);
-  });
-});
-
-describe("a login by the id and secret of a client", () => {
-  function clientCredential(authority: PlayedAuthority): Credential {
-    const settings = {
-      from: "clientCredentials",
-      clientId: "ci",
-      clientSecret: { from: "text", value: "s3cret" },
-    } as const;
-    const source = new ClientSource(options(authority), settings, async () => "s3cret");
-    return new Credential({
-      source,
-      now: () => clock.ms,
-      wall: () => 1_000_000_000 + clock.ms,
-      onChange: () => {},
-      onToken: () => {},
-    });
-  }
-
-  it("is made when a token is needed and renewed by itself, with more scopes where the server wants them", async () => {
-    const authority = new PlayedAuthority();
-    given = 0;
-    authority.token = () => gives({ refresh_token: undefined });
-    const credential = clientCredential(authority);
-    expect(await credential.token()).toBe("access-1");
-    expect(authority.asked.at(-1)?.body.get("scope")).toBe("read");
-    expect(await credential.refused("access-1")).toBe(true);
-    expect(credential.token()).toBe("access-2");
-    expect(await credential.refused("access-2", 'Bearer error="insufficient_scope", scope="write"')).toBe(true);
-    expect(authority.asked.at(-1)?.body.get("scope")).toBe("read write");
-    // The same want again: there is nothing more to ask for.
-    clock.ms += 10_000;
-    const requests = authority.tokenRequests().length;
-    expect(await credential.refused("access-3", 'Bearer error="insufficient_scope", scope="write"')).toBe(false);
-    expect(authority.tokenRequests().length).toBe(requests);
-  });
-
-  it("that may not have a scope which one call lacks stays as it is: other calls go on, and so do renewals [token-unseen]", async () => {
-    const authority = new PlayedAuthority();
-    given = 0;
-    authority.token = (body) =>
-      body.get("scope") === "read" ? gives({ refresh_token: undefined }) : { error: "invalid_scope" };
-    const credential = clientCredential(authority);
-    expect(await credential.token()).toBe("access-1");
-    const wants = 'Bearer error="insufficient_scope", scope="admin"';
-    expect(await credential.refused("access-1", wants)).toBe(false);
-    expect(await credential.token()).toBe("access-1");
-    // It is not asked for with every call that lacks it.
-    const requests = authority.tokenRequests().length;
-    expect(await credential.refused("access-1", wants)).toBe(false);
-    expect(authority.tokenRequests().length).toBe(requests);
-    clock.ms += 2 * 3_600_000;
-    expect(await credential.token()).toBe("access-2");
   });
 });

@@ -172,11 +172,12 @@ export class LoginSource extends RenewedSource {
       const client = secret === undefined ? grant.client : { ...grant.client, client_secret: secret };
       const answer = await protocol.refresh(grant.issuer, client, refresh, fetch);
       // Somebody logged in or out meanwhile: these tokens are of the login before.
-      if (generation !== this.#generation) return this.#grant?.tokens.access;
+      if (generation !== this.#generation || this.#isReplaced(grant.tokens)) return this.#grant?.tokens.access;
       await this.#keep({ ...grant, tokens: this.taken(answer, grant.tokens.scopes) });
     } catch (error) {
       if (generation !== this.#generation) return this.#grant?.tokens.access;
       if (!protocol.isFinal(error)) throw error;
+      if (this.#isReplaced(grant.tokens)) return this.#grant?.tokens.access;
       this.options.log(`its login is over: ${sentence(this.shown(protocol.complaintOf(error)))} ${this.remedy}`);
       await this.#drop();
     }
@@ -264,6 +265,16 @@ export class LoginSource extends RenewedSource {
       protocol.revoke(grant.issuer, grant.client, grant.tokens, fetch),
     ).catch((error: unknown) => this.options.log((error as Error).message));
     return true;
+  }
+
+  /**
+   * The entry was edited while a renewal of these was under way, and somebody has logged in or out by the one that took its
+   * place, of which we are not told: what is kept is theirs.
+   */
+  #isReplaced({ access, refresh }: TokenSet): boolean {
+    if (!this.isStopped) return false;
+    const kept = this.#grants.get()?.tokens;
+    return kept?.access !== access || kept.refresh !== refresh;
   }
 
   async #keep(grant: Grant): Promise<void> {

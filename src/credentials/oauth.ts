@@ -12,6 +12,7 @@ import {
   selectResourceURL,
   startAuthorization,
 } from "@modelcontextprotocol/client";
+import { messageOf } from "../runtime/expected-error.js";
 import type { AuthFetch } from "./auth-fetch.js";
 import type { ClientRecord, Issuer, TokenSet } from "./grant.js";
 
@@ -41,13 +42,28 @@ const KEPT_METADATA = [
   "client_id_metadata_document_supported",
 ] as const;
 
+/** Where servers have their metadata (RFC 9728), unless they say otherwise. */
+const RESOURCE_METADATA = "/.well-known/oauth-protected-resource";
+
 /** Finds who gives tokens for a server. `metadataUrl` is where the server itself says that its metadata is. */
 async function discover(serverUrl: string, metadataUrl: string | undefined, fetch: AuthFetch): Promise<Issuer> {
+  const at = metadataUrl === undefined ? undefined : asUrl(metadataUrl);
+  let isNamed = false;
+  const watched: AuthFetch = async (url, init) => {
+    const answer = await fetch(url, init);
+    const { href, pathname } = new URL(url);
+    if (answer.ok && (href === at?.href || pathname.startsWith(RESOURCE_METADATA))) isNamed ||= await names(answer);
+    return answer;
+  };
   const info = await discoverOAuthServerInfo(serverUrl, {
-    fetchFn: fetch,
-    ...(metadataUrl === undefined ? {} : { resourceMetadataUrl: asUrl(metadataUrl) }),
+    fetchFn: watched,
+    ...(at === undefined ? {} : { resourceMetadataUrl: at }),
   });
   const { authorizationServerUrl, authorizationServerMetadata: found, resourceMetadata } = info;
+  // The SDK takes a document that it cannot read for none, and the server itself for who gives its tokens.
+  if (isNamed && resourceMetadata === undefined) {
+    throw new TypeError("The server says who gives tokens for it in a document that is not what the protocol says.");
+  }
   // Throws where the document is about another server.
   await selectResourceURL(serverUrl, {} as Parameters<typeof selectResourceURL>[1], resourceMetadata);
   const all = found as Readonly<Record<string, unknown>> | undefined;
@@ -59,6 +75,15 @@ async function discover(serverUrl: string, metadataUrl: string | undefined, fetc
     resource: resourceMetadata?.resource,
     scopes: resourceMetadata?.scopes_supported ?? [],
   };
+}
+
+/** Whether a document says who gives tokens: a page for whatever is not found, as some servers have, is no document. */
+async function names(answer: Response): Promise<boolean> {
+  const document: unknown = await answer
+    .clone()
+    .json()
+    .catch(() => undefined);
+  return typeof document === "object" && document !== null && "authorization_servers" in document;
 }
 
 function asUrl(text: string): URL {
@@ -202,7 +227,7 @@ function isFinal(error: unknown): boolean {
 function complaintOf(error: unknown): string {
   if (error instanceof OAuthError) return error.message === "" ? error.code : `${error.code}: ${error.message}`;
   if (error instanceof Error && error.name === "ZodError") return "its answer is not what the protocol says";
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
 
 function sdkMetadata(metadata: Issuer["metadata"]): { metadata?: Metadata } {

@@ -1,11 +1,8 @@
 // What the status says of a server behind an executor that dials in: a real gateway, executors in this process that dial
 // its endpoint, and a server as a process.
 
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterEach, expect, it, vi } from "vitest";
+import { startHttpServer } from "../../test/fixtures/http-server.js";
 import { dialOut } from "../../test/fixtures/via.js";
 import { Destinations } from "../executor/allow/destinations.js";
 import { createExecutor } from "../executor/server/executor.js";
@@ -18,17 +15,6 @@ const cleanUp: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const act of cleanUp.splice(0).reverse()) await act();
 });
-
-async function startServer(): Promise<string> {
-  const file = fileURLToPath(new URL("../../test/fixtures/servers/slow.mjs", import.meta.url));
-  const child = spawn(process.execPath, [file, "--http", "0", "--with-parent"], { stdio: ["pipe", "pipe", "inherit"] });
-  cleanUp.push(async () => {
-    child.kill("SIGKILL");
-    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
-  });
-  const [url] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
-  return url;
-}
 
 /** An executor that may reach this, connected until what it returns is called. */
 function dialIn(gateway: Gateway, allow: string): () => Promise<void> {
@@ -44,7 +30,7 @@ function dialIn(gateway: Gateway, allow: string): () => Promise<void> {
 }
 
 it("it waits without one, is down where none reaches it, and is ready with one that does [status-true]", async () => {
-  const url = await startServer();
+  const { url } = await startHttpServer(cleanUp, "slow");
   const gateway = await createGateway(
     { mcpServers: { wiki: { url, via: "office" } }, executors: { office: { noAuth: true } } },
     { noAuth: true, env: {} },

@@ -50,7 +50,8 @@ export async function openControl(
       state: gateway.state,
       config: gateway.config,
       log: gateway.log,
-      status: () => gateway.status(),
+      status: (isWanted) => gateway.status(isWanted),
+      glances: () => gateway.servers.glances(),
       refused: (address, path, why) => lookout.refusedToken(address, path, why),
       certificate: async (files) => {
         const { Certificate, readCertificate } = await import("./certificate.js");
@@ -220,21 +221,30 @@ export async function drainRoutes(gateway: Drainable, stop: StopGateway | undefi
   if (stop !== undefined) gateway.state.onMarked(() => stop({ drainMs: 0 }));
   // Loaded by those alone who share one.
   const { Drain, DrainError } = await import("./engine/drain.js");
-  const drain = new Drain(engine, {
-    begin(drainMs) {
-      if (stop === undefined) throw new DrainError("denied", "The program that embeds this gateway ends it itself.");
-      void gateway
-        .leave()
-        .catch((error: unknown) => gateway.log.error("not everything was handed over", { error }))
-        .finally(() => stop({ drainMs }));
+  const seen = () => gateway.status().engine?.gateways ?? [];
+  const wordsOf = (name: string) => {
+    const place = seen().find((one) => one.gateway === name)?.place;
+    return [place?.host, place?.address].filter((word) => word !== undefined);
+  };
+  const drain = new Drain(
+    engine,
+    {
+      begin(drainMs) {
+        if (stop === undefined) throw new DrainError("denied", "The program that embeds this gateway ends it itself.");
+        void gateway
+          .leave()
+          .catch((error: unknown) => gateway.log.error("not everything was handed over", { error }))
+          .finally(() => stop({ drainMs }));
+      },
+      asked: (by, outcome) => {
+        const target = { gateway: engine.self, from: by };
+        gateway.lookout.records.audit?.operator("gateway", "POST /drain", target, outcome);
+      },
     },
-    asked: (by, outcome) => {
-      const target = { gateway: engine.self, from: by };
-      gateway.lookout.records.audit?.operator("gateway", "POST /drain", target, outcome);
-    },
-  });
+    wordsOf,
+  );
   return {
-    "GET /gateways": () => ({ gateways: gateway.status().engine?.gateways ?? [] }),
+    "GET /gateways": () => ({ gateways: seen() }),
     "POST /drain": async ({ body }) => {
       const { gateway: name, drainMs } = fields(body);
       if (typeof name !== "string" || name === "") throw new ControlError("invalid", '"gateway" is a name.');

@@ -201,6 +201,7 @@ export class Gateway {
     if (this.#closing !== undefined) await endpoint.http.close({ drainMs: 0 });
     this.#refuseIfClosing();
     this.#endpoint = endpoint;
+    this.#stages.marks?.listensAt(endpoint.url);
     this.#stages.executors.acceptOn(endpoint.http);
     this.#stages.mailboxes.acceptOn(endpoint.http);
     this.#stages.mailboxes.apply(this.config.mailboxes);
@@ -422,7 +423,8 @@ export class Gateway {
     };
   }
 
-  status(): GatewayStatus {
+  /** `isWanted`: which of the servers are looked at; all, where it is left out. */
+  status(isWanted?: (server: string) => boolean): GatewayStatus {
     const { catalog, executors, held, sharing } = this.#stages;
     return {
       toolway: packageVersion(),
@@ -445,6 +447,7 @@ export class Gateway {
         this.pins,
         (name) => this.inUse.keptText(name),
         this.config.servers,
+        isWanted,
       ),
       shares: sharing.status(),
       mailboxes: this.#stages.mailboxes.status(),

@@ -7,18 +7,22 @@ import type { Stages } from "./stages.js";
 import { redactedText } from "./state/state.js";
 import { quarantinedByServer } from "./tool-listing.js";
 
-/** @param kept what is to be said of a server whose entry before is still in use */
+/**
+ * @param kept what is to be said of a server whose entry before is still in use
+ * @param isWanted undefined for all of them
+ */
 export function serverRows(
   servers: ServerPool,
   stages: Pick<Stages, "catalog" | "cache" | "credentials" | "executors" | "places">,
   pins: Parameters<typeof quarantinedByServer>[1],
   kept: (server: string) => readonly string[],
   entries: Config["servers"],
+  isWanted?: (server: string) => boolean,
 ): ServerStatus[] {
   const { catalog, cache, credentials, executors } = stages;
   const quarantined = quarantinedByServer(catalog, pins);
   return servers
-    .status((server) => catalog.counts(server))
+    .status((server) => catalog.counts(server), isWanted)
     .map((one) => ({
       ...executors.seen(one),
       placement: stages.places?.status(servers.supervised(one.name)?.spec),

@@ -1,6 +1,7 @@
 // Makes the stages of a gateway and ties them to each other. What a config then says to them is the job of
 // config-in-use.ts; when they start, listen and end is the gateway's.
 
+import { hostname } from "node:os";
 import { Cache } from "../cache/cache.js";
 import { Catalog } from "../catalog/catalog.js";
 import { LIST_KINDS } from "../catalog/snapshot.js";
@@ -161,7 +162,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     server === undefined ? safeLine(owner.config().servers, name) : redact(server, name);
   const metrics = new CallMetrics(
     {
-      isListed: (server, tool) => catalog.shownTools(server)?.includes(ownToolName(tool)) === true,
+      isListed: (server, tool) => catalog.showsTool(server, ownToolName(tool)),
       isRole: (role) => role === DEFAULT_ROLE || role === OPERATOR.role || Object.hasOwn(owner.config().roles, role),
       redacted: redact,
       isAnyAway: () => {
@@ -175,6 +176,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   const history = new History((server, tool) => metrics.toolLabel(server, tool));
   happenings.onRestart = (server) => history.restarted(server, systemClock.wall());
   happenings.onTurned = (server, circuit) => parts.stories.turned(server, circuit);
+  happenings.onAnswers = (server) => outbox.answers(server);
   const caught = new CaughtDay(systemClock.wall());
   happenings.onCaught = (kind, count) => caught.add(kind, count, systemClock.wall());
   const audit = parts.audit?.begin(safeName);
@@ -385,7 +387,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
 function marksOf({ engine }: GatewayState, version: string): ConfigMarks | undefined {
   if (engine === undefined) return undefined;
   const map = engine.shared.shared<ConfigMark>("configs");
-  const marks = new ConfigMarks({ map, self: engine.self, version, now: systemClock.now });
+  const marks = new ConfigMarks({ map, self: engine.self, version, host: hostname(), now: systemClock.now });
   const timer = setInterval(() => marks.beat(), BEAT_MS).unref();
   engine.onClose(async () => {
     clearInterval(timer);

@@ -1,10 +1,7 @@
 // A program's own servers, in a network that it cannot reach.
 
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterEach, expect, it } from "vitest";
+import { startHttpServer } from "../../test/fixtures/http-server.js";
 import { ConfigError } from "../config/mistakes.js";
 import { Destinations } from "../executor/allow/destinations.js";
 import { createExecutor } from "../executor/server/executor.js";
@@ -17,19 +14,8 @@ afterEach(async () => {
   for (const act of cleanUp.splice(0).reverse()) await act();
 });
 
-async function startServer(): Promise<string> {
-  const file = fileURLToPath(new URL("../../test/fixtures/servers/slow.mjs", import.meta.url));
-  const child = spawn(process.execPath, [file, "--http", "0", "--with-parent"], { stdio: ["pipe", "pipe", "inherit"] });
-  cleanUp.push(async () => {
-    child.kill("SIGKILL");
-    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
-  });
-  const [url] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
-  return url;
-}
-
 it("a host's servers are reached through the executors that it was given", async () => {
-  const url = await startServer();
+  const { url } = await startHttpServer(cleanUp, "slow");
   const executor = createExecutor({ destinations: Destinations.parse(["127.0.0.1"]) });
   const listener = await listenForClients(executor, { host: "127.0.0.1", port: 0, token: TOKEN });
   cleanUp.push(

@@ -2,16 +2,33 @@
 
 import type { AgentProfile, Caller, NotificationText, Principal, SubscribedUris } from "../contracts/caller.js";
 import type { AgentCall, CallNotes } from "../contracts/service.js";
-import type { MessageKey } from "../contracts/upstream.js";
+import type { EarlyTrial, MessageKey } from "../contracts/upstream.js";
 import { hashText } from "../protocol/canonical.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { RequestMessage, ResponseMessage } from "../protocol/message.js";
 import type { Era } from "../protocol/modern.js";
 import type { Reply } from "../protocol/reply.js";
+import type { KeptResult } from "./journal.js";
 import type { KeptWrite } from "./lanes/lane.js";
 import { ANSWER_MS, MESSAGE_LIFE_MS } from "./lanes/limits.js";
 import type { WriteFacts, WriteMessage } from "./lanes/write.js";
+
+/** What is known of a write while somebody waits for it, or it is on its way. */
+export interface Flight {
+  readonly write: KeptWrite;
+  readonly waiters: Waiter[];
+  /** As it was taken; it is read from disk where nobody waits any more. */
+  message: RequestMessage | undefined;
+  delivery: DeliveryCall | undefined;
+  /** What came of it, until whoever waits has it. */
+  reply: Reply | undefined;
+  kept: KeptResult | undefined;
+  /** When the disk must have taken it; undefined once it has. */
+  commitByMs: number | undefined;
+  /** As they were when it was taken, unpacked; undefined where it was taken before. */
+  facts: WriteFacts | undefined;
+}
 
 /** An agent that waits for what comes of a write. */
 export class Waiter {
@@ -160,6 +177,7 @@ export class DeliveryCall implements AgentCall {
   readonly scope = undefined;
   readonly notes: CallNotes | undefined;
   readonly messageKey: MessageKey | undefined;
+  readonly earlyTrial: EarlyTrial;
   onCancel: ((reason: string | undefined) => void) | undefined = undefined;
   #onReply: ((reply: Reply) => void) | undefined;
 
@@ -168,12 +186,15 @@ export class DeliveryCall implements AgentCall {
     message: RequestMessage,
     notes: CallNotes | undefined,
     messageKey: MessageKey | undefined,
+    /** To make it twice does no harm. */
+    isRepeatable: boolean,
     onReply: (reply: Reply) => void,
   ) {
     this.caller = caller;
     this.message = message;
     this.notes = notes;
     this.messageKey = messageKey;
+    this.earlyTrial = isRepeatable ? "always" : "unreached";
     this.#onReply = onReply;
   }
 

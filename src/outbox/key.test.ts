@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import type { OwnToolName } from "../contracts/names.js";
 import type { KeyPlace } from "../contracts/outbox.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
-import { keyedCall, laneOf } from "./key.js";
+import { keyedCall, laneOf, withoutAgent } from "./key.js";
 
 const TO = { server: "tracker", tool: "create" as OwnToolName, principal: "anna" };
 
@@ -69,4 +69,33 @@ it("a lane is not told from a name that stands twice, of a long call either: the
   const long = "x".repeat(100_000);
   expect(of(`{"account":"a","text":"${long}"}`)).toBe('account "a"');
   expect(() => of(`{"account":"a","text":"${long}","account":"b"}`)).toThrow();
+});
+
+it("a call with its key, and one without its agent, are as if they had been read so", () => {
+  const request = (params: string) =>
+    parseMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`) as RequestMessage;
+  const places: (KeyPlace | undefined)[] = [
+    undefined,
+    { in: "argument", path: ["request_id"] },
+    { in: "argument", path: ["deep", "er", "key"] },
+    { in: "meta", path: ["x/key"] },
+  ];
+  const able = '"io.modelcontextprotocol/clientCapabilities":{"sampling":{}}';
+  for (const params of [
+    '{"name":"t"}',
+    '{ "arguments" : {} , "name" : "t" }',
+    '{"name":"t","arguments":{"request_id":5,"deep":{"a":9007199254740993}}}',
+    '{"_meta":{"progressToken":1},"name":"t","arguments":{"request_id":"mine"}}',
+    `{"_meta":{"a":1,"progressToken":"p",${able}},"name":"t"}`,
+    `{"name":"t","_meta":{${able},"b":[2]},"z":0}`,
+  ]) {
+    for (const place of places) {
+      const { message } = keyedCall(request(params), TO, place);
+      const alone = withoutAgent(message);
+      for (const one of [message, alone]) {
+        const read = parseMessage(one.text) as RequestMessage;
+        expect({ ...one, inParams: one.inParams ?? read.inParams }).toEqual(read);
+      }
+    }
+  }
 });

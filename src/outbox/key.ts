@@ -7,9 +7,16 @@ import type { KeyPlace, LaneTerms } from "../contracts/outbox.js";
 import { canonicalizeText, hashText } from "../protocol/canonical.js";
 import { Fault } from "../protocol/errors.js";
 import { isObject } from "../protocol/jsonrpc.js";
-import { locate, placeOfProgressToken, type RequestMessage, type Scans, toMessage } from "../protocol/message.js";
+import {
+  edited,
+  locate,
+  placeOfProgressToken,
+  type RequestMessage,
+  type Scans,
+  withValueAt,
+} from "../protocol/message.js";
 import { Meta } from "../protocol/modern.js";
-import { type Edit, insertFirst, type Member, scanMembers, splice } from "../protocol/scan.js";
+import { type Edit, insertFirst, type Member, scanMembers } from "../protocol/scan.js";
 import { KIB } from "../runtime/sizes.js";
 import { MAX_MESSAGE_BYTES } from "./lanes/limits.js";
 
@@ -67,17 +74,21 @@ export function keyedCall(
   // What is in an argument is the agent's own word to the server; all else must not meet another agent's there.
   const upstreamKey = inArgument ?? keyHash;
   const edits: Edit[] = [];
+  let keyedParams = params;
   const name = locate(message, NAME, scans);
   // Whatever else stands twice in it must be found now: when it is delivered there is nobody to be told.
   locate(message, PROGRESS_TOKEN, scans);
-  if (name !== undefined) edits.push({ start: name.start, end: name.end, text: JSON.stringify(to.tool) });
+  if (name !== undefined) {
+    edits.push({ start: name.start, end: name.end, text: JSON.stringify(to.tool) });
+    keyedParams = withValueAt(keyedParams, NAME.slice(1), to.tool);
+  }
   if (place !== undefined && inArgument === undefined) {
     const root = place.in === "argument" ? ARGUMENTS : META;
     edits.push(put(message, root, place.path, JSON.stringify(upstreamKey), scans));
+    keyedParams = withValueAt(keyedParams, [...root.slice(1), ...place.path], upstreamKey);
   }
   const argumentsHash = hashText(argumentsText(message, place, scans));
-  const text = splice(message.text, edits);
-  const keyed = edits.length === 0 ? message : (toMessage(text, JSON.parse(text)) as RequestMessage);
+  const keyed = edits.length === 0 ? message : edited(message, edits, keyedParams);
   const sentKey = place === undefined || upstreamKey === key ? undefined : upstreamKey;
   return { key, keyHash, sentKey, argumentsHash, isMinted: own === undefined, message: keyed };
 }
@@ -204,16 +215,21 @@ const MAX_LANE_CHARACTERS = 200;
 export function withoutAgent(message: RequestMessage): RequestMessage {
   const edits: Edit[] = [];
   const scans: Scans = [];
+  const given = message.params?.["_meta"];
+  let meta = isObject(given) ? given : {};
   const token = placeOfProgressToken(message, scans);
-  if (token !== undefined) {
-    const meta = locate(message, META, scans);
-    if (meta !== undefined) edits.push(cutOut(message.text, meta, "progressToken"));
+  const metaAt = token === undefined ? undefined : locate(message, META, scans);
+  if (metaAt !== undefined) {
+    edits.push(cutOut(message.text, metaAt, "progressToken"));
+    const { progressToken: _, ...rest } = meta;
+    meta = rest;
   }
   const able = locate(message, [...META, Meta.capabilities], scans);
-  if (able !== undefined) edits.push({ start: able.start, end: able.end, text: "{}" });
-  if (edits.length === 0) return message;
-  const text = splice(message.text, edits);
-  return toMessage(text, JSON.parse(text)) as RequestMessage;
+  if (able !== undefined) {
+    edits.push({ start: able.start, end: able.end, text: "{}" });
+    meta = { ...meta, [Meta.capabilities]: {} };
+  }
+  return edits.length === 0 ? message : edited(message, edits, { ...message.params, _meta: meta });
 }
 
 /** Takes a member out of the object at `at`, with its name and one comma. */

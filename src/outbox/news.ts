@@ -4,7 +4,7 @@
 import type { Receipt } from "../contracts/outbox.js";
 import { replySize } from "../protocol/arrived.js";
 import { isObject } from "../protocol/jsonrpc.js";
-import { idSpan, locate, parseBytes, parseMessage } from "../protocol/message.js";
+import { idSpan, locate, parseBytes, scanText } from "../protocol/message.js";
 import { type Reply, renderReply } from "../protocol/reply.js";
 import { splice } from "../protocol/scan.js";
 import { hasEnded, newsSentence } from "./receipt-text.js";
@@ -97,7 +97,7 @@ export function withBlock(reply: Reply, text: string): Reply | undefined {
     const comma = content.length === 0 ? "" : ",";
     const added = `${comma}${JSON.stringify(block)}`;
     const spliced = splice(message.text, [{ start: at.end - 1, end: at.end - 1, text: added }]);
-    const span = idSpan(parseMessage(spliced));
+    const span = idSpan(scanText(spliced));
     const { era, afterRounds } = reply;
     return span === undefined ? undefined : { kind: "bytes", bytes: Buffer.from(spliced), ...span, era, afterRounds };
   } catch {

@@ -12,7 +12,15 @@ import { faultReply, type Reply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
 import { resultWithin } from "../runtime/wait.js";
 import { asFault, foundIn, isAnswer, keptOf, keptReply, questionAbout, sizeOf } from "./answers.js";
-import { AbsentCaller, DeliveryCall, messageFor, messageKeyOf, Waiter, WaitingCaller } from "./delivery.js";
+import {
+  AbsentCaller,
+  DeliveryCall,
+  type Flight,
+  messageFor,
+  messageKeyOf,
+  Waiter,
+  WaitingCaller,
+} from "./delivery.js";
 import { type KeptResult, OutboxJournal } from "./journal.js";
 import { KEY_USED, keyedCall, laneOf, refuseLonger, withoutAgent } from "./key.js";
 import { classify } from "./lanes/classify.js";
@@ -20,24 +28,11 @@ import type { KeptWrite } from "./lanes/lane.js";
 import { Lanes } from "./lanes/lanes.js";
 import { COMMIT_MS, FORGOTTEN_AT_ONCE, LONGEST_SLEEP_MS, MAX_WAITERS, REWRITE_MS } from "./lanes/limits.js";
 import type { Result, Step } from "./lanes/step.js";
-import { readRecord, type StrangeRecord, strangeRecord } from "./lanes/write.js";
+import { readRecord, type StrangeRecord, strangeRecord, type WriteFacts, type WriteRecord } from "./lanes/write.js";
 import { logWrite } from "./log-line.js";
+import { NOT_ON_DISK, NOT_QUEUED_YET } from "./not-on-disk.js";
 import type { OutboxParts, PassedOn } from "./parts.js";
 import { isMeant, otherTarget, verdictOn } from "./target.js";
-
-/** What is known of a write while somebody waits for it, or it is on its way. */
-interface Flight {
-  readonly write: KeptWrite;
-  readonly waiters: Waiter[];
-  /** As it was taken; it is read from disk where nobody waits any more. */
-  message: RequestMessage | undefined;
-  delivery: DeliveryCall | undefined;
-  /** What came of it, until whoever waits has it. */
-  reply: Reply | undefined;
-  kept: KeptResult | undefined;
-  /** When the disk must have taken it; undefined once it has. */
-  commitByMs: number | undefined;
-}
 
 export type ChangeListener = (principal: string, receipt: Receipt) => void;
 
@@ -134,6 +129,11 @@ export class Outbox implements OutboxIntake {
     if (!this.#isStopped) this.run(this.lanes.poke(server, this.#clock.now(), this.#clock.wall()));
   }
 
+  /** The server answers others, and did not before. */
+  answers(server: string): void {
+    if (!this.#isStopped) this.run(this.lanes.answers(server, this.#clock.now(), this.#clock.wall()));
+  }
+
   /**
    * False where the call is none of ours and goes its way. `passed`: of one that came to another gateway. Where its name means another
    * server there, or the tool has no outbox here, it joins a write of its key, and is not taken anew. Throws a Fault where it is refused.
@@ -154,24 +154,22 @@ export class Outbox implements OutboxIntake {
     const bytes = Buffer.byteLength(message.text);
     refuseLonger(bytes);
     const nowMs = this.#clock.now();
-    const accepted = this.lanes.accept(
-      {
-        id: (this.#parts.idPrefix ?? "") + randomBytes(16).toString("base64url"),
-        server,
-        tool,
-        principal: { id: principal.id, role: principal.role },
-        byToken: this.#parts.hasToken(principal.id) || undefined,
-        lane: laneOf(message, principal.id, terms.lane),
-        ...keyed,
-        terms,
-        era,
-        version,
-        target: this.#parts.targetOf?.(server),
-        takenMs: this.#clock.wall(),
-        bytes,
-      },
-      nowMs,
-    );
+    const facts: WriteFacts = {
+      id: (this.#parts.idPrefix ?? "") + randomBytes(16).toString("base64url"),
+      server,
+      tool,
+      principal: { id: principal.id, role: principal.role },
+      byToken: this.#parts.hasToken(principal.id) || undefined,
+      lane: laneOf(message, principal.id, terms.lane),
+      ...keyed,
+      terms,
+      era,
+      version,
+      target: this.#parts.targetOf?.(server),
+      takenMs: this.#clock.wall(),
+      bytes,
+    };
+    const accepted = this.lanes.accept(facts, nowMs);
     switch (accepted.kind) {
       case "conflict":
         throw new Fault("invalid", KEY_USED);
@@ -182,7 +180,7 @@ export class Outbox implements OutboxIntake {
         this.#join(call, accepted.write);
         return true;
       case "taken":
-        this.#begin(call, accepted.write, message, nowMs);
+        this.#begin(call, accepted.write, message, facts, nowMs);
         return true;
     }
   }
@@ -249,13 +247,14 @@ export class Outbox implements OutboxIntake {
 
   // ---- calls
 
-  #begin(call: AgentCall, write: KeptWrite, message: RequestMessage, nowMs: number): void {
+  #begin(call: AgentCall, write: KeptWrite, message: RequestMessage, facts: WriteFacts, nowMs: number): void {
     const flight = this.#flightOf(write);
     flight.message = message;
+    flight.facts = facts;
     flight.commitByMs = nowMs + COMMIT_MS;
     this.#wait(call, flight);
     this.#address(write, nowMs);
-    const commit = this.journal.take(write.sequence, write.record(nowMs, this.#clock.wall()), message.text);
+    const commit = this.journal.take(write.sequence, this.#record(write), message.text);
     this.#track(
       commit.then(
         () => this.#taken(flight),
@@ -277,9 +276,9 @@ export class Outbox implements OutboxIntake {
     const { write } = flight;
     const why = error instanceof Error ? error.message : String(error);
     const fault = new Fault("unavailable", `Not sent, and not queued: it could not be written down. ${why}`);
-    const [first] = flight.waiters;
-    if (first !== undefined) this.#parts.giveBack?.(first.call, write.facts.server);
-    for (const waiter of flight.waiters.splice(0)) waiter.reply(faultReply(fault));
+    const left = flight.waiters.splice(0).filter(({ call }) => this.#parts.passOn?.(call, write.facts, error) !== true);
+    if (left[0] !== undefined) this.#parts.giveBack?.(left[0].call, write.facts.server);
+    for (const waiter of left) waiter.reply(faultReply(fault));
     this.#flights.delete(write);
     this.run(this.lanes.uncommitted(write, this.#clock.now(), this.#clock.wall()));
   }
@@ -387,7 +386,7 @@ export class Outbox implements OutboxIntake {
     }
     const caller = waiter === undefined ? new AbsentCaller(facts) : new WaitingCaller(waiter);
     const key = messageKeyOf(write, this.#clock.now());
-    const delivery = new DeliveryCall(caller, message, waiter?.call.notes, key, (reply) =>
+    const delivery = new DeliveryCall(caller, message, waiter?.call.notes, key, write.isKeyed, (reply) =>
       this.#replied(flight, reply),
     );
     flight.delivery = delivery;
@@ -413,6 +412,7 @@ export class Outbox implements OutboxIntake {
         reply: undefined,
         kept: undefined,
         commitByMs: undefined,
+        facts: undefined,
       };
       this.#flights.set(write, flight);
     }
@@ -433,7 +433,7 @@ export class Outbox implements OutboxIntake {
 
   async #marked(write: KeptWrite): Promise<boolean> {
     this.#address(write, this.#clock.now());
-    const commit = this.journal.save(write.sequence, write.record(this.#clock.now(), this.#clock.wall()), undefined);
+    const commit = this.journal.save(write.sequence, this.#record(write), undefined);
     this.#track(commit);
     try {
       await commit;
@@ -478,7 +478,7 @@ export class Outbox implements OutboxIntake {
       version: facts.version,
       era: "legacy",
     });
-    const delivery = new DeliveryCall(caller, message, undefined, undefined, (reply) => {
+    const delivery = new DeliveryCall(caller, message, undefined, undefined, true, (reply) => {
       flight.delivery = undefined;
       const found = foundIn(reply, confirm.found);
       this.run(this.lanes.confirmed(write, found, this.#clock.now(), this.#clock.wall()));
@@ -493,10 +493,14 @@ export class Outbox implements OutboxIntake {
 
   // ---- the disk
 
+  #record(write: KeptWrite): WriteRecord {
+    return write.record(this.#clock.now(), this.#clock.wall(), this.#flights.get(write)?.facts);
+  }
+
   /** Writes it down as it is now; then whoever waits is told. */
   async #save(write: KeptWrite): Promise<void> {
     const kept = write.isOver ? this.#flights.get(write)?.kept : undefined;
-    const commit = this.journal.save(write.sequence, write.record(this.#clock.now(), this.#clock.wall()), kept);
+    const commit = this.journal.save(write.sequence, this.#record(write), kept);
     this.#track(commit);
     if (write.isOver && write.hasResult) this.#ending.add(write);
     try {
@@ -518,7 +522,7 @@ export class Outbox implements OutboxIntake {
   #rewrite(): void {
     for (const [write, kept] of [...this.#unwritten]) {
       this.#unwritten.delete(write);
-      const commit = this.journal.save(write.sequence, write.record(this.#clock.now(), this.#clock.wall()), kept);
+      const commit = this.journal.save(write.sequence, this.#record(write), kept);
       this.#track(
         commit.then(
           () => this.#tell(write),
@@ -592,8 +596,3 @@ export class Outbox implements OutboxIntake {
     this.#tidy(flight);
   }
 }
-
-const NOT_QUEUED_YET =
-  "Not queued so far: the disk has not taken the first call with this key. Make it again in a moment.";
-const NOT_ON_DISK =
-  "It could not be written down, and a restart may undo it. It is written again until that succeeds: look at the disk.";

@@ -4,7 +4,7 @@
 import type { Caller } from "../contracts/caller.js";
 import type { OwnName, OwnToolName } from "../contracts/names.js";
 import type { AgentCall, WayNotes } from "../contracts/service.js";
-import type { MessageKey, Upstream, UpstreamCall } from "../contracts/upstream.js";
+import type { EarlyTrial, MessageKey, Upstream, UpstreamCall } from "../contracts/upstream.js";
 import { traceEdits } from "../observe/trace/trace-meta.js";
 import type { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
@@ -57,7 +57,15 @@ interface Replacement {
   json: string | undefined;
 }
 
-const byPlace = (a: Replacement, b: Replacement): number => a.start - b.start;
+/** There are a handful: a place among them is found sooner than they are sorted. */
+function insert(into: Replacement[], one: Replacement): void {
+  let at = into.push(one) - 1;
+  for (let before = into[at - 1]; before !== undefined && before.start > one.start; before = into[at - 1]) {
+    into[at] = before;
+    at--;
+  }
+  into[at] = one;
+}
 
 export class Forward implements UpstreamCall {
   readonly progressToken: string | undefined;
@@ -97,14 +105,13 @@ export class Forward implements UpstreamCall {
     if (trace !== undefined) {
       this.#traceparent = trace.metaTraceparent;
       for (const { start, end, text } of traceEdits(call.message, trace, scans)) {
-        this.#replacements.push({ start, end, json: text });
+        insert(this.#replacements, { start, end, json: text });
       }
     }
-    this.#replacements.sort(byPlace);
   }
 
   #add(at: Member | undefined, json: string | undefined): void {
-    if (at !== undefined) this.#replacements.push({ start: at.start, end: at.end, json });
+    if (at !== undefined) insert(this.#replacements, { start: at.start, end: at.end, json });
   }
 
   get caller(): Caller {
@@ -135,6 +142,10 @@ export class Forward implements UpstreamCall {
 
   get messageKey(): MessageKey | undefined {
     return this.#call.messageKey;
+  }
+
+  get earlyTrial(): EarlyTrial | undefined {
+    return this.#call.earlyTrial;
   }
 
   refusal(): Fault | undefined {
@@ -175,7 +186,6 @@ export class Forward implements UpstreamCall {
       const at = locate(this.#call.message, CLIENT_INFO);
       if (at === undefined) return undefined;
       this.#add(at, clientInfo);
-      this.#replacements.sort(byPlace);
       this.#introduced = true;
     }
     return this.render(id);

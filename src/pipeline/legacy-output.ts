@@ -5,7 +5,7 @@
 import type { AgentCall } from "../contracts/service.js";
 import { replySize } from "../protocol/arrived.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { idSpan, locate, parseBytes, parseMessage } from "../protocol/message.js";
+import { idSpan, locate, parseBytes, scanText } from "../protocol/message.js";
 import { type BytesReply, type Reply, renderReply } from "../protocol/reply.js";
 import { type Edit, splice } from "../protocol/scan.js";
 import { CallWrapper } from "./call-wrapper.js";
@@ -75,7 +75,7 @@ function wrapped(reply: BytesReply, isWrapped: boolean): BytesReply | undefined 
   if (at === undefined || (!isWrapped && !isValue)) return undefined;
   const json = message.text.slice(at.start, at.end);
   const own = locate(message, ["result", "content"]);
-  const block = isValue && !hasText(result) ? textBlock(json) : undefined;
+  const block = isValue && !hasText(result) ? textBlock(result["structuredContent"]) : undefined;
   const added = block !== undefined && own === undefined ? `,"content":[${block}]` : "";
   const edits: Edit[] = [{ start: at.start, end: at.end, text: `{"result":${json}}${added}` }];
   if (block !== undefined && own !== undefined) {
@@ -84,7 +84,7 @@ function wrapped(reply: BytesReply, isWrapped: boolean): BytesReply | undefined 
     edits.push({ start: own.start, end: own.end, text: `[${others}${others === "" ? "" : ","}${block}]` });
   }
   const text = splice(message.text, edits);
-  const span = idSpan(parseMessage(text));
+  const span = idSpan(scanText(text));
   return span === undefined ? undefined : { ...reply, ...span, bytes: Buffer.from(text) };
 }
 
@@ -93,6 +93,6 @@ function hasText({ content }: JsonObject): boolean {
 }
 
 /** Most legacy agents read the texts alone, and a value in words is what the SDK's servers give them. */
-function textBlock(json: string): string {
-  return JSON.stringify({ type: "text", text: JSON.stringify(JSON.parse(json)) });
+function textBlock(value: unknown): string {
+  return JSON.stringify({ type: "text", text: JSON.stringify(value) });
 }

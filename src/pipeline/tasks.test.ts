@@ -4,14 +4,14 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it, vi } from "vitest";
 import { Agent, notification } from "../../test/fixtures/agent.js";
+import { StandInServer } from "../../test/fixtures/pipeline.js";
 import { TestClock } from "../../test/fixtures/test-clock.js";
 import { Cache } from "../cache/cache.js";
 import { Catalog } from "../catalog/catalog.js";
 import type { Caller } from "../contracts/caller.js";
-import type { Isolation } from "../contracts/server-spec.js";
-import type { ServerConnection, ServerHandle, Servers } from "../contracts/servers.js";
+import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { DurableMap } from "../contracts/store.js";
-import type { ServerIntro, Upstream, UpstreamCall } from "../contracts/upstream.js";
+import type { ServerIntro, UpstreamCall } from "../contracts/upstream.js";
 import { compileMenus } from "../policy/menus.js";
 import { compilePolicy, type PolicyConfig } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
@@ -30,40 +30,19 @@ const RELATED = "io.modelcontextprotocol/related-task";
 const EXTENSION = "io.modelcontextprotocol/tasks";
 
 /** Counts its tasks from 1, as many do, and knows nothing of who began which. */
-class TaskServer implements ServerHandle, ServerConnection {
-  readonly name: string;
-  readonly server: string;
-  isolation: Isolation = "shared";
-  readonly listed = true;
-  readonly firstTry = Promise.resolve();
-  readonly trouble = undefined;
-  readonly isReady = true;
-  intro: ServerIntro = {
+class TaskServer extends StandInServer {
+  override intro: ServerIntro = {
     version: "2025-11-25",
     capabilities: { tools: {}, tasks: { cancel: {}, requests: { tools: { call: {} } } } },
     serverInfo: {},
     instructions: undefined,
   };
-  readonly connections: ServerConnection[] = [this];
-  readonly received: JsonObject[] = [];
+  readonly notified: JsonObject[] = [];
   tasks = new Map<string, string>();
   down = false;
   silent = false;
 
-  constructor(name: string) {
-    this.name = name;
-    this.server = name;
-  }
-
-  upstream(): Upstream {
-    return this;
-  }
-
-  sessionConnection(): ServerConnection {
-    return this;
-  }
-
-  send(call: UpstreamCall): void {
+  override send(call: UpstreamCall): void {
     const message = JSON.parse(call.render(1)) as JsonObject;
     this.received.push(message);
     if (this.silent) return;
@@ -90,22 +69,12 @@ class TaskServer implements ServerHandle, ServerConnection {
     return resultBytes(`{"taskId":"${taskId}","status":"${this.tasks.get(taskId ?? "")}","x":1.0}`);
   }
 
-  cancel(call: UpstreamCall): void {
+  override cancel(call: UpstreamCall): void {
     call.reply(faultReply(new Fault("cancelled", "Cancelled.")));
   }
 
-  readonly told: JsonObject[] = [];
-
-  notify({ text }: NotificationMessage): void {
-    this.told.push(JSON.parse(text) as JsonObject);
-  }
-
-  request(): Promise<JsonObject> {
-    return Promise.resolve({});
-  }
-
-  agentProgress(): boolean {
-    return false;
+  override notify({ text }: NotificationMessage): void {
+    this.notified.push(JSON.parse(text) as JsonObject);
   }
 
   get methods(): unknown[] {
@@ -510,11 +479,11 @@ describe("what agents tell servers of tasks", () => {
     const [anns, bobs, elsewhere] = [await ann.begin(), await bob.begin(), await at("ann", "two").begin()];
     tell(pipeline, ann, STATUS, `{"taskId":"${anns}","n":1.0}`);
     tell(pipeline, ann, "notifications/x", { taskId: "2", _meta: { [RELATED]: { taskId: anns } } });
-    expect(one.told).toEqual([
+    expect(one.notified).toEqual([
       { jsonrpc: "2.0", method: STATUS, params: { taskId: "1", n: 1 } },
       { jsonrpc: "2.0", method: "notifications/x", params: { taskId: "2", _meta: { [RELATED]: { taskId: "1" } } } },
     ]);
-    one.told.length = 0;
+    one.notified.length = 0;
     for (const id of ["1", "2", bobs, elsewhere, "made-up", 2, undefined]) {
       tell(pipeline, ann, STATUS, { taskId: id });
       tell(pipeline, ann, "notifications/tasks", { taskId: id });
@@ -522,9 +491,9 @@ describe("what agents tell servers of tasks", () => {
       if (typeof id === "string") tell(pipeline, ann, "notifications/x", { _meta: { [RELATED]: { taskId: id } } });
     }
     tell(pipeline, ann, STATUS, `{"taskId":"${anns}","taskId":"2"}`);
-    expect(one.told).toEqual([]);
+    expect(one.notified).toEqual([]);
     tell(pipeline, ann, "notifications/x", {});
-    expect(one.told).toHaveLength(1);
+    expect(one.notified).toHaveLength(1);
   });
 
   it("reaches a server of its own also of tasks that the agent itself runs, never of another's [tasks-apart]", async () => {
@@ -533,7 +502,7 @@ describe("what agents tell servers of tasks", () => {
     const [ann, bob] = [at("ann", "one"), at("bob", "one")];
     const [anns, bobs] = [await ann.begin(), await bob.begin()];
     for (const id of [anns, bobs, "mine"]) tell(pipeline, ann, STATUS, { taskId: id });
-    expect(one.told.map(({ params }) => (params as JsonObject)["taskId"])).toEqual(["1", "mine"]);
+    expect(one.notified.map(({ params }) => (params as JsonObject)["taskId"])).toEqual(["1", "mine"]);
   });
 
   it("reaches nobody once the agent may not use the tool that began it [tasks-apart]", async () => {
@@ -542,6 +511,6 @@ describe("what agents tell servers of tasks", () => {
     const id = await ann.begin();
     pipeline.setPolicy(compilePolicy({ roles: { default: { deny: ["one/build"] } }, unlistedRoles: "allow" }));
     tell(pipeline, ann, STATUS, { taskId: id });
-    expect(one.told).toEqual([]);
+    expect(one.notified).toEqual([]);
   });
 });

@@ -9,9 +9,10 @@ import type { AgentCall } from "../contracts/service.js";
 import type { ServerIntro, Upstream } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "../protocol/jsonrpc.js";
-import { type NotificationMessage, parseMessage, type RequestMessage, type ScannedText } from "../protocol/message.js";
+import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
 import { ModernError, RELATED_TASK, relatedTask, TASKS_EXTENSION } from "../protocol/modern.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
+import { messageOf } from "../runtime/expected-error.js";
 import { type Access, OPERATOR } from "./access.js";
 import { CallWrapper } from "./call-wrapper.js";
 import type { OpenAgents } from "./open-agents.js";
@@ -24,7 +25,6 @@ import {
   exposeReply,
   type TaskReply,
   taskAnswer,
-  withRelatedTask,
 } from "./tasks/messages.js";
 import type { TaskOwners } from "./tasks/owners.js";
 import type { TaskRecord } from "./tasks/table.js";
@@ -187,7 +187,7 @@ export class Tasks {
     if (id === undefined) return message;
     const { task } = this.#resolve(id, caller, scope);
     if (task.server !== hosted.name) throw unknownTask(id);
-    return withRelatedTask(message, task.own);
+    return exposeParams(message, () => task.own, false);
   }
 
   /**
@@ -213,8 +213,7 @@ export class Tasks {
       owns.set(id as string, own);
     }
     try {
-      const text = exposeParams(message, (id) => owns.get(id) ?? id, isOfTask);
-      return text === message.text ? message : (parseMessage(text) as NotificationMessage);
+      return exposeParams(message, (id) => owns.get(id) ?? id, isOfTask);
     } catch {
       // Two ids in one place: nobody can tell which is meant, and there is nobody to tell.
       return undefined;
@@ -274,7 +273,7 @@ export class Tasks {
       call.reply(reply);
     } catch (error) {
       this.#giveUp(hosted, caller, own);
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       this.#options.log("warn", `a task of server "${hosted.name}" was cancelled, since it could not be kept: ${why}`);
       const code = error instanceof Fault ? error.code : "outcome-unknown";
       const message = `Server "${hosted.name}" began a task that cannot be kept, and was told to cancel it; it may have had effects. ${why}`;
@@ -328,8 +327,7 @@ export class Tasks {
     const record = this.#owners.at({ server, place, own: ownName(own) });
     if (record === undefined) return true;
     if (isStatus) this.#owners.described(record, "", isOver(message.params));
-    const text = exposeParams(message, this.#exposer({ ...record, tool: record.tool ?? undefined }));
-    const told = text === message.text ? message : (parseMessage(text) as NotificationMessage);
+    const told = exposeParams(message, this.#exposer({ ...record, tool: record.tool ?? undefined }));
     const { sessions } = this.#options;
     if (caller !== undefined && this.#mayHear(caller, record)) this.#tell(server, told, caller, isOwn);
     else if (!isOwn) {
@@ -351,11 +349,7 @@ export class Tasks {
   }
 
   /** As `UpstreamEvents.aboutTask`. */
-  aboutTask<M extends ScannedText & { readonly params: JsonObject | undefined }>(
-    server: string,
-    message: M,
-    caller: Caller,
-  ): M | undefined {
+  aboutTask<M extends RequestMessage | NotificationMessage>(server: string, message: M, caller: Caller): M | undefined {
     const own = relatedTask(message.params);
     const hosted = this.#options.servers().get(server);
     if (own === undefined || hosted === undefined || caller.passesOn === true) return message;
@@ -364,7 +358,7 @@ export class Tasks {
     if (record !== undefined && !this.#mayHear(caller, record)) return undefined;
     const tool = record?.tool ?? undefined;
     const task = { server, place, own: ownName(own), tool, principal: keyOf(caller.principal) };
-    return parseMessage(exposeParams(message, this.#exposer(task))) as unknown as M;
+    return exposeParams(message, this.#exposer(task));
   }
 
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -436,7 +430,7 @@ function otherEra(id: string, { era }: TaskRecord): string {
 }
 
 function unreadable(server: string, cause: unknown): Reply {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = messageOf(cause);
   return faultReply(
     new Fault("protocol", `Server "${server}" said something of a task that cannot be read: ${why}`, { cause }),
   );

@@ -250,17 +250,15 @@ function overspent(
 
 export function budgetFault(over: Overspent, server: string): Fault {
   const whose = over.scope === "principal" ? "Your" : `Server "${server}"'s`;
-  if (over.isUnanswered === true) {
-    const message =
-      `${whose} call budget cannot be asked for: the engine that counts it does not answer. ` +
-      `Nothing was sent. Try again in ${seconds(over.resetsInMs)}.`;
-    return new Fault("limit", message, { data: { fault: "budget", ...over }, rule: "budget" });
-  }
-  const span = `${over.limit} calls in ${seconds(over.windowMs)}`;
-  const message =
-    `${whose} call budget is spent: ${span}, ${over.spent} made. ` +
-    `Nothing was sent. Try again in ${seconds(over.resetsInMs)}.`;
+  const span = `${over.limit} calls in ${seconds(over.windowMs)}, ${over.spent} made`;
+  const message = `${whose} call budget ${why(over, span)}. Nothing was sent. Try again in ${seconds(over.resetsInMs)}.`;
   return new Fault("limit", message, { data: { fault: "budget", ...over }, rule: "budget" });
+}
+
+function why({ isUnanswered, waiting }: Overspent, span: string): string {
+  if (isUnanswered === true) return `(${span}) cannot be asked for: the engine that counts it does not answer`;
+  if (waiting !== undefined) return `(${span}) has ${waiting} calls that wait for what is left of it`;
+  return `is spent: ${span}`;
 }
 
 function seconds(ms: number): string {

@@ -68,7 +68,9 @@ export type FaultReason =
   | "wrong-era"
   | "wrong-type"
   | "no-executor"
-  | "executor-refuses";
+  | "executor-refuses"
+  /** Another gateway runs it by now. */
+  | "moved";
 
 /** What a call is told that may have been acted on. */
 export const OUTCOME_UNKNOWN = "Whether the call took effect is unknown.";
@@ -93,6 +95,8 @@ export interface WireFacts {
   readonly status?: number | undefined;
   /** How long the server asks to be left alone. */
   readonly retryAfterMs?: number | undefined;
+  /** How long our breaker holds such calls back, where it did so with this one. */
+  readonly heldForMs?: number | undefined;
   /** A byte of the call may have reached the server. Absent: the code says so. */
   readonly left?: true | undefined;
   /** Whoever could have known the outcome does not, and would not if it were asked again. */

@@ -4,9 +4,9 @@ import { describe, expect, it } from "vitest";
 import { histories } from "../../test/faults/length.js";
 import { CHARACTER } from "../../test/fixtures/characters.js";
 import { HeldBytes } from "../runtime/memory/held-bytes.js";
-import { blockReading } from "../runtime/memory/read-blocks.js";
+import { blockReading, giveBack } from "../runtime/memory/read-blocks.js";
 import type { Fault } from "./errors.js";
-import { EventStreamParser, Pieces, type StreamEvent } from "./event-stream.js";
+import { EventStreamParser, type LongEvent, Pieces, type StreamEvent } from "./event-stream.js";
 
 interface Read {
   events: { id: string | undefined; event: string | undefined; data: string }[];
@@ -225,10 +225,9 @@ describe("an event that has not ended", () => {
   });
 });
 
-it("Of an event that came in many reads, those that are its own are read into again, and no other [crossed-never]", () => {
+/** A socket's reads of 64 KiB each, which the parser gets where they lie. */
+function reads(parser: EventStreamParser) {
   const bytes = 64 * 1024;
-  const seen: Buffer[] = [];
-  const parser = new EventStreamParser({ onEvent: ({ data }) => seen.push(data), onError: () => {} });
   const blocks: Buffer[] = [];
   const reading = blockReading() as {
     buffer(): Buffer;
@@ -241,14 +240,74 @@ it("Of an event that came in many reads, those that are its own are read into ag
     block.write(text.padEnd(bytes, "a"), "latin1");
     reading.callback.call(socket, bytes, block);
   };
-  // A short event stands before the long one in its first read, another one behind it in its last.
-  const before = "b".repeat(50_000);
-  read(`data: ${before}\n\ndata: `);
-  for (let i = 0; i < 3; i++) read("");
-  const after = "c".repeat(50_000);
-  read(`${"a".repeat(1000)}\n\ndata: ${after}\n\ndata: `);
-  for (let i = 0; i < 6; i++) read("Z".repeat(bytes));
-  expect(seen.map((data) => data.toString("latin1"))).toEqual([before, expect.stringMatching(/^a+$/), after]);
-  expect(seen[1]?.length).toBe(bytes - before.length - 14 + 3 * bytes + 1000);
-  expect(new Set(blocks).size).toBe(blocks.length - 3);
+  return { bytes, blocks, read };
+}
+
+it.each(["joined", "in pieces"])(
+  "Of an event that came in many reads and is given %s, those that are its own are read into again, and no other [crossed-never]",
+  (how) => {
+    const seen: Buffer[] = [];
+    const onLongEvent = ({ pieces }: LongEvent) => {
+      seen.push(Buffer.concat(pieces));
+      for (const piece of pieces) giveBack(piece);
+    };
+    const parser = new EventStreamParser({
+      onEvent: ({ data }) => seen.push(data),
+      onError: () => {},
+      ...(how === "joined" ? {} : { onLongEvent }),
+    });
+    const { bytes, blocks, read } = reads(parser);
+    // A short event stands before the long one in its first read, another one behind it in its last.
+    const before = "b".repeat(50_000);
+    read(`data: ${before}\n\ndata: `);
+    for (let i = 0; i < 3; i++) read("");
+    const after = "c".repeat(50_000);
+    read(`${"a".repeat(1000)}\n\ndata: ${after}\n\ndata: `);
+    for (let i = 0; i < 6; i++) read("Z".repeat(bytes));
+    expect(seen.map((data) => data.toString("latin1"))).toEqual([before, expect.stringMatching(/^a+$/), after]);
+    expect(seen[1]?.length).toBe(bytes - before.length - 14 + 3 * bytes + 1000);
+    expect(new Set(blocks).size).toBe(blocks.length - 3);
+  },
+);
+
+describe("A long line of data, where it is wanted in pieces", () => {
+  function longRead(chunks: readonly string[], maxEventBytes?: number) {
+    const events: (string | { readonly event: string | undefined; readonly long: string })[] = [];
+    const faults: string[] = [];
+    const handler = {
+      onEvent: ({ data }: StreamEvent) => events.push(data.toString()),
+      onLongEvent: ({ event, pieces }: LongEvent) => events.push({ event, long: Buffer.concat(pieces).toString() }),
+      onError: ({ code }: Fault) => faults.push(code),
+    };
+    const parser = new EventStreamParser(handler, maxEventBytes);
+    for (const chunk of chunks) parser.push(Buffer.from(chunk));
+    return { events, faults, parser };
+  }
+  const long = "ü".repeat(100_000);
+  const [half, rest] = [long.slice(0, 50_000), long.slice(50_000)];
+
+  it.each([
+    ["behind the name in one piece", [`event: message\ndata: ${half}`, `${rest}\n\n`]],
+    ["behind the name alone", ["event: message\ndata: ", half, rest, "\n", "\n"]],
+    ["without a space", [`event: message\ndata:${half}`, rest, "\r\n\r\n"]],
+  ])("is given so, %s", (_name, chunks) => {
+    expect(longRead(chunks).events).toEqual([{ event: "message", long }]);
+  });
+
+  it("is joined where its name is cut, where it came in one piece, and with other lines of its event", () => {
+    expect(longRead(["dat", `a: ${half}`, `${rest}\n\n`]).events).toEqual([long]);
+    expect(longRead([`data: ${long}\n\n`]).events).toEqual([long]);
+    expect(longRead([`data: ${half}`, `${rest}\ndata: b\n\n`]).events).toEqual([`${long}\nb`]);
+    expect(longRead(["data: a\n", `data: ${half}`, `${rest}\n\n`]).events).toEqual([`a\n${long}`]);
+    expect(longRead([`other: ${half}`, `${rest}\n\n`, "data: a\n\n"]).events).toEqual(["a"]);
+  });
+
+  it("gives its id, and counts until its event has ended [bounded]", () => {
+    const { events, parser } = longRead([`id: 7\ndata: ${half}`, `${rest}\n`]);
+    expect([events, parser.lastEventId]).toEqual([[], ""]);
+    parser.push(Buffer.from("\n"));
+    expect([events.length, parser.lastEventId]).toEqual([1, "7"]);
+    const bounded = longRead([`data: ${half}`, `${rest}\n`, `: ${"x".repeat(200_000)}`, "\n\n"], 300_000);
+    expect([bounded.events, bounded.faults]).toEqual([[], ["limit"]]);
+  });
 });

@@ -2,7 +2,7 @@
 // string.
 
 import { type Holder, NO_ROOM } from "../runtime/memory/held-bytes.js";
-import { giveBack } from "../runtime/memory/read-blocks.js";
+import { giveBack, keepBlock } from "../runtime/memory/read-blocks.js";
 import { Fault } from "./errors.js";
 
 /** One event is held whole. 64 MiB is far above any tool result seen, and small enough to survive a few at once. */
@@ -12,6 +12,8 @@ const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 const SMALL_PIECE_BYTES = 4 * 1024;
 /** Where small pieces are copied to: a few network reads of text. */
 const TAIL_BYTES = 16 * 1024;
+/** A line of data from this size on is given in the pieces it came in: a few reads of the socket. */
+const LONG_LINE_BYTES = 128 * 1024;
 /** `retry` is read up to here; more digits are no delay that anyone waits for. */
 const MAX_RETRY_DIGITS = 9;
 
@@ -31,9 +33,16 @@ export interface StreamEvent {
   readonly retry: number | undefined;
 }
 
+/** An event whose data is one long line: all of `pieces`, one behind the other. None of their reads is another event's. */
+export interface LongEvent extends Omit<StreamEvent, "data"> {
+  readonly pieces: Buffer[];
+}
+
 export interface EventStreamHandler {
   /** Events without a data line are not given, as in browsers; their id and retry count all the same. */
   onEvent(event: StreamEvent): void;
+  /** Absent: the data of such events is joined too, which costs as much as reading it did. */
+  onLongEvent?(event: LongEvent): void;
   /** The stream cannot be read on. Called at most once; what is pushed later is ignored. */
   onError(fault: Fault): void;
   /** Counts what is held of an event that has not ended. Whoever stops reading releases it. */
@@ -112,6 +121,8 @@ export class EventStreamParser {
   /** The event's data from its second line on; a single line stays where it is. */
   readonly #joined = new Pieces();
   #data: Buffer | undefined;
+  /** A first line of data that is long, in its pieces, and how many bytes they have. */
+  #long: { readonly pieces: Buffer[]; readonly bytes: number } | undefined;
   #dataLines = 0;
   #id: string | undefined;
   #event: string | undefined;
@@ -167,10 +178,33 @@ export class EventStreamParser {
       else this.#field(chunk, start, end);
     } else {
       if (end > start) this.#line.push(chunk.subarray(start, end));
-      const line = joinedLine(this.#line.takeList(), chunk);
-      this.#field(line, 0, line.length);
+      const isLong = this.#line.length >= LONG_LINE_BYTES;
+      const pieces = this.#line.takeList();
+      if (!isLong || !this.#isLongData(pieces, chunk)) {
+        const line = joinedLine(pieces, chunk);
+        this.#field(line, 0, line.length);
+      }
     }
     return this.#withinBound(0);
+  }
+
+  /** Takes a long line as it is, where it is data, the first of its event, and whoever gets it wants that. */
+  #isLongData(pieces: Buffer[], current: Buffer): boolean {
+    const [first] = pieces;
+    if (first === undefined || this.#handler.onLongEvent === undefined || this.#dataLines > 0) return false;
+    // A name that stands in several pieces is for those who join them.
+    if (first.length < DATA_NAME.length + 1 || !first.subarray(0, DATA_NAME.length).equals(DATA_NAME)) return false;
+    // An event before it may be in the first read, and what follows is in the current one: others keep those.
+    keepBlock(first);
+    keepBlock(current);
+    const rest = first.subarray(DATA_NAME.length + (first[DATA_NAME.length] === SPACE ? 1 : 0));
+    if (rest.length > 0) pieces[0] = rest;
+    else pieces.shift();
+    let bytes = 0;
+    for (const piece of pieces) bytes += piece.length;
+    this.#long = { pieces, bytes };
+    this.#dataLines = 1;
+    return true;
   }
 
   /** `line[start, end)` is one line, not empty. */
@@ -213,6 +247,10 @@ export class EventStreamParser {
       return;
     }
     if (!this.#withinBound(value.length)) return;
+    if (this.#long !== undefined) {
+      for (const piece of this.#long.pieces) this.#joined.push(piece);
+      this.#long = undefined;
+    }
     if (this.#data !== undefined) {
       this.#joined.push(this.#data);
       this.#data = undefined;
@@ -226,12 +264,15 @@ export class EventStreamParser {
     const id = this.#id;
     if (id !== undefined) this.lastEventId = id;
     if (this.#dataLines > 0) {
-      const data = this.#data ?? this.#joined.take();
-      const event: StreamEvent = { id, event: this.#event, data, retry: this.#retry };
+      const long = this.#long;
+      const data = long === undefined ? (this.#data ?? this.#joined.take()) : undefined;
+      const event = this.#event;
+      const retry = this.#retry;
       this.#reset();
       // Whoever keeps it counts it from here on, in the same turn.
       this.#handler.holder?.release();
-      onEvent.call(this.#handler, event);
+      if (data !== undefined) onEvent.call(this.#handler, { id, event, data, retry });
+      else if (long !== undefined) this.#handler.onLongEvent?.({ id, event, pieces: long.pieces, retry });
       return;
     }
     this.#reset();
@@ -239,6 +280,7 @@ export class EventStreamParser {
 
   #reset(): void {
     this.#data = undefined;
+    this.#long = undefined;
     this.#dataLines = 0;
     this.#id = undefined;
     this.#event = undefined;
@@ -247,7 +289,7 @@ export class EventStreamParser {
 
   /** How much there is of an event that has not ended. */
   get #unfinished(): number {
-    return this.#line.length + (this.#data?.length ?? 0) + this.#joined.length;
+    return this.#line.length + (this.#data?.length ?? this.#long?.bytes ?? 0) + this.#joined.length;
   }
 
   #withinBound(more: number): boolean {
@@ -303,3 +345,4 @@ function joinedLine(pieces: readonly Buffer[], current: Buffer): Buffer {
 }
 
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
+const DATA_NAME = Buffer.from("data:");

@@ -69,7 +69,7 @@ function ofMembers(
     params: inParams,
   }: { readonly members: readonly Member[]; readonly params: readonly Member[] | undefined },
 ): Message {
-  refuseDuplicates(members, "the message");
+  refuseDuplicates(members, undefined);
   const { id, method, params } = value;
   if (method === undefined) return toResponse(text, members, value);
   if (typeof method !== "string") throw new Fault("invalid", '"method" is a string.');
@@ -117,16 +117,22 @@ function toResponse(text: string, members: readonly Member[], value: JsonObject)
   return { kind: "response", id, result, error, text, members };
 }
 
-/** Two members of one name are read differently by different parsers: what we judged is what must be sent. */
-function refuseDuplicates(members: readonly Member[], what: string): void {
-  if (members.length > MAX_MEMBERS) throw new Fault("invalid", `More than ${MAX_MEMBERS} members in ${what}.`);
+/**
+ * Two members of one name are read differently by different parsers: what we judged is what must be sent. `of` is the
+ * member that has them; undefined for the message itself.
+ */
+function refuseDuplicates(members: readonly Member[], of: string | undefined): void {
+  if (members.length > MAX_MEMBERS) throw new Fault("invalid", `More than ${MAX_MEMBERS} members in ${shown(of)}.`);
   for (let i = 1; i < members.length; i++) {
     const key = members[i]?.key;
     for (let j = 0; j < i; j++) {
-      if (members[j]?.key === key) throw new Fault("invalid", `Duplicate member ${JSON.stringify(key)} in ${what}.`);
+      if (members[j]?.key !== key) continue;
+      throw new Fault("invalid", `Duplicate member ${JSON.stringify(key)} in ${shown(of)}.`);
     }
   }
 }
+
+const shown = (key: string | undefined): string => (key === undefined ? "the message" : JSON.stringify(key));
 
 function isRpcId(value: unknown): value is RpcId {
   return typeof value === "string" || (typeof value === "number" && Number.isFinite(value));
@@ -177,14 +183,14 @@ function memberOf(members: readonly Member[], key: string | undefined): Member |
 
 /** Judged when somebody goes into them: what nobody reads may be as it is. */
 function unique(members: readonly Member[]): readonly Member[] {
-  refuseDuplicates(members, '"params"');
+  refuseDuplicates(members, "params");
   return members;
 }
 
 function membersAt(text: string, { key, start }: Member, scans: Scans): readonly Member[] {
   for (const scan of scans) if (scan.start === start) return scan.members;
   const members = scanMembers(text, start);
-  refuseDuplicates(members, JSON.stringify(key));
+  refuseDuplicates(members, key);
   scans.push({ start, members });
   return members;
 }
@@ -201,18 +207,37 @@ export function rewrite(message: ScannedText, changes: readonly { path: readonly
 }
 
 /**
- * The same request after edits of values in its params, which are `params` then. Neither its text nor its values are read again:
- * they may be as long as a body can be.
+ * The same message after edits in its params, which are `params` then. Neither its text nor its values are read again: they may be
+ * as long as a body can be. What a request takes of the memory for bodies stays with the one that it was.
  */
-export function editedRequest(message: RequestMessage, edits: readonly Edit[], params: JsonObject): RequestMessage {
-  const { id, method, members, inParams } = message;
-  const text = splice(message.text, edits);
-  const moved = { members: movedBy(edits, members), inParams: inParams && movedBy(edits, inParams) };
-  return { kind: "request", id, method, params, text, ...moved, held: undefined };
+export function edited<M extends RequestMessage | NotificationMessage>(
+  message: M,
+  edits: readonly Edit[],
+  params: JsonObject,
+): M {
+  const { members, inParams } = message;
+  // Where a member came to them or went they are to be looked for.
+  const isOfSame = inParams?.length === Object.keys(params).length;
+  const changed: RequestMessage | NotificationMessage = {
+    ...message,
+    params,
+    text: splice(message.text, edits),
+    members: movedBy(edits, members),
+    inParams: isOfSame ? movedBy(edits, inParams) : undefined,
+  };
+  if (changed.kind === "request") changed.held = undefined;
+  return changed as M;
+}
+
+/** The same object with `value` at `path`; what is not there on the way to it is made. */
+export function withValueAt(object: JsonObject, [name = "", ...rest]: readonly string[], value: unknown): JsonObject {
+  if (rest.length === 0) return { ...object, [name]: value };
+  const inner = object[name];
+  return { ...object, [name]: withValueAt(isObject(inner) ? inner : {}, rest, value) };
 }
 
 /** Where the id stands, in bytes. */
-export function idSpan(message: Message): { readonly idStart: number; readonly idEnd: number } | undefined {
+export function idSpan(message: ScannedText): { readonly idStart: number; readonly idEnd: number } | undefined {
   const at = locate(message, ["id"]);
   if (at === undefined) return undefined;
   const idStart = Buffer.byteLength(message.text.slice(0, at.start));

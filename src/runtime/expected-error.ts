@@ -35,3 +35,17 @@ export function kindOfCode(code: string): ExpectedKind {
 export abstract class ExpectedError extends Error {
   abstract readonly kind: ExpectedKind;
 }
+
+/** One that carries a code of a closed set, which says what it means. */
+export abstract class CodedError<Code extends string> extends ExpectedError {
+  readonly code: Code;
+
+  constructor(code: Code, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+
+  override get kind(): ExpectedKind {
+    return kindOfCode(this.code);
+  }
+}

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
-import { doneWithin, ownTurn, resultWithin, within } from "./wait.js";
+import { doneWithin, resultWithin, within } from "./wait.js";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
@@ -37,31 +37,4 @@ it("says whether work was done in time, and stops waiting with its signal", asyn
   expect(await doneWithin(Promise.resolve(), 60_000, undefined)).toBe(true);
   expect(await doneWithin(never, 1, undefined)).toBe(false);
   await expect(doneWithin(never, 60_000, AbortSignal.abort(new Error("enough")))).rejects.toThrow("enough");
-});
-
-it("gives a turn of the event loop that is nobody else's, in the order in which it was asked for [bounded]", async () => {
-  let turn = 0;
-  let isOver = false;
-  const count = () => {
-    turn++;
-    if (!isOver) setImmediate(count);
-  };
-  setImmediate(count);
-  const seen: [who: string, turn: number][] = [];
-  const work = async (who: string, pieces: number) => {
-    for (let n = 0; n < pieces; n++) {
-      await ownTurn();
-      seen.push([who, turn]);
-    }
-  };
-  await Promise.all([work("a", 3), work("b", 1), work("c", 2)]);
-  isOver = true;
-  expect(seen.map(([who]) => who).join("")).toBe("abcaca");
-  expect(new Set(seen.map(([, at]) => at)).size).toBe(seen.length);
-});
-
-it("gives a turn again after nobody wanted one", async () => {
-  await ownTurn();
-  await new Promise((done) => setImmediate(done));
-  await ownTurn();
 });

@@ -9,6 +9,15 @@ export function within(ms: number, signal: AbortSignal): AbortSignal {
   return AbortSignal.any([signal, limit.signal]);
 }
 
+/** A promise, and what ends it. */
+export function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = () => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}
+
 /** Undefined where the time was over first; the work goes on. */
 export async function resultWithin<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
@@ -20,6 +29,18 @@ export async function resultWithin<T>(work: Promise<T>, ms: number): Promise<T |
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Until what `listen` subscribes to has happened, or the time is over. */
+export async function toldWithin(listen: (told: () => void) => () => void, ms: number): Promise<void> {
+  let end = () => {};
+  await resultWithin(
+    new Promise<void>((told) => {
+      end = listen(told);
+    }),
+    ms,
+  );
+  end();
 }
 
 /** False where the time was over first. */
@@ -54,28 +75,4 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
     signal.addEventListener("abort", end, { once: true });
     if (signal.aborted) end();
   });
-}
-
-// The event loop is one for the whole process, and so is the row in which its turns are waited for.
-const waiting: (() => void)[] = [];
-let isHandedOut = false;
-
-/**
- * Resolves in a turn of the event loop in which nobody else goes on who waited here: where several have long work, which each
- * does piece by piece, no two pieces are done in the same turn. Whoever came first goes first.
- */
-export function ownTurn(): Promise<void> {
-  return new Promise((go) => {
-    waiting.push(go);
-    if (isHandedOut) return;
-    isHandedOut = true;
-    setImmediate(handOut);
-  });
-}
-
-function handOut(): void {
-  waiting.shift()?.();
-  isHandedOut = waiting.length > 0;
-  // What is set here runs in the turn after this one.
-  if (isHandedOut) setImmediate(handOut);
 }

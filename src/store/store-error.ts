@@ -1,6 +1,6 @@
 // What can go wrong with the store, as a closed set of codes; and what LMDB and the system say, put into them.
 
-import { ExpectedError } from "../runtime/expected-error.js";
+import { ExpectedError, messageOf } from "../runtime/expected-error.js";
 
 export type StoreErrorCode =
   /** The store's own bound is reached. Reads and deletes go on. */
@@ -92,7 +92,7 @@ export function toStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   if (isNoRoom(error)) return diskFull(path, error);
   const code = (error as { code?: unknown } | null)?.code;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   if (DAMAGE.has(code) || /MDB_(CORRUPTED|INVALID|PAGE_NOTFOUND|VERSION_MISMATCH)/.test(message)) {
     return corrupt(path, message, error);
   }

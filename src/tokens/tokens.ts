@@ -6,7 +6,7 @@ import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSy
 import type { Principal } from "../contracts/caller.js";
 import { DEFAULT_ROLE, EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/settings.js";
 import type { SharedMap } from "../contracts/store.js";
-import { ExpectedError, type ExpectedKind, kindOfCode } from "../runtime/expected-error.js";
+import { CodedError } from "../runtime/expected-error.js";
 import { visible } from "../runtime/visible.js";
 import { quotedWord } from "../runtime/words/shell-word.js";
 
@@ -36,18 +36,8 @@ export const DEFAULT_PRINCIPAL: Principal = { id: "default", role: DEFAULT_ROLE 
 
 export type TokenErrorCode = "exists" | "not-found" | "invalid" | "weak" | "limit" | "busy";
 
-export class TokenError extends ExpectedError {
+export class TokenError extends CodedError<TokenErrorCode> {
   override readonly name = "TokenError";
-  readonly code: TokenErrorCode;
-
-  constructor(code: TokenErrorCode, message: string) {
-    super(message);
-    this.code = code;
-  }
-
-  override get kind(): ExpectedKind {
-    return kindOfCode(this.code);
-  }
 }
 
 /** As stored, under the principal's id. Times are milliseconds since 1970. */

@@ -2,13 +2,16 @@
 
 import { describe, expect, it, vi } from "vitest";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
+import type { Caller } from "../contracts/caller.js";
 import type { ServerSpec } from "../contracts/server-spec.js";
 import type { UpstreamCall } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type Reply, replyText } from "../protocol/reply.js";
-import { type DriverEvents, ServerDriver, type ServerLives } from "./driver.js";
+import { type DriverEvents, ServerDriver } from "./driver.js";
 import type { Link, LinkEvents, Ticket } from "./link/link.js";
+import type { ServerLives } from "./server-lives.js";
+import { Breaker } from "./supervise/breaker.js";
 
 /** Shakes hands, and answers every call with an empty result. */
 class PlayedLink implements Link {
@@ -16,6 +19,7 @@ class PlayedLink implements Link {
   /** The methods of what was sent. */
   readonly sent: string[] = [];
   onEstablished: () => void = () => {};
+  isLeaving = false;
   closed = 0;
 
   constructor(events: LinkEvents) {
@@ -62,6 +66,7 @@ function supervise(
   events: Partial<DriverEvents> = {},
   now = () => performance.now(),
   lives?: ServerLives,
+  breaker?: Breaker,
 ) {
   const links: PlayedLink[] = [];
   const driver = new ServerDriver(
@@ -80,6 +85,7 @@ function supervise(
       },
     },
     { onReady: () => undefined, onNotification: () => {}, onState: () => {}, ...events },
+    breaker === undefined ? {} : { breaker },
   );
   return { driver, links };
 }
@@ -135,6 +141,19 @@ it("a call that waits for a start that fails is told nothing of how far the star
   });
   const reply = await new Promise<Reply>((resolve) => void call(driver, { reply: resolve }));
   expect(reply).toMatchObject({ kind: "error", fault: { code: "unavailable", wire: undefined } });
+  await driver.stop();
+});
+
+it("a server that is started again is tried by the next call, however long its breaker was to be open", async () => {
+  const breaker = new Breaker({ failures: 1, openMs: 3_600_000 });
+  breaker.faulted(0, performance.now());
+  const { driver } = supervise(() => {}, {}, undefined, undefined, breaker);
+  const caller = { principal: { id: "anna", role: "agent" }, sessionKey: "s" } as Caller;
+  expect(await call(driver, { caller }).answered).toMatchObject({ error: { code: -31001 } });
+  driver.ensure();
+  await vi.waitFor(() => expect(driver.isReady).toBe(true));
+  expect(await call(driver, { caller }).answered).toHaveProperty("result");
+  expect(breaker.circuit).toBe("closed");
   await driver.stop();
 });
 
@@ -272,6 +291,63 @@ describe("a call of a tool on a new connection", () => {
     expect(await twice.answered).toMatchObject({
       error: { code: -31001, message: expect.stringContaining("It died.") },
     });
+    await driver.stop();
+  });
+});
+
+describe("a call of a tool whose server another gateway is to run", () => {
+  const OF_TOOL = { isOfTool: true };
+  const MOVED = new Fault("unavailable", "Another runs it.", { reason: "moved" });
+
+  /** A server whose tools cannot be read where `isLeaving`, and can elsewhere. */
+  function moving(isLeaving: (nth: number) => boolean) {
+    const read = vi.fn(async () => (links.at(-1)?.isLeaving === true ? "it was moved" : undefined));
+    let nowMs = 0;
+    const { driver, links } = supervise(
+      (link, nth) => {
+        link.isLeaving = isLeaving(nth);
+      },
+      { onReady: read, readTools: read },
+      () => nowMs,
+    );
+    const move = (nth: number) => {
+      nowMs += 60_000;
+      links[nth]?.events.onClosed(new Fault("outcome-unknown", "It was ended here.", { reason: "moved" }));
+    };
+    return { driver, links, move, read };
+  }
+
+  it("waits for the tools at the next, as often as it moves, and is not refused meanwhile [placement-one]", async () => {
+    const { driver, links, move, read } = moving((nth) => nth <= 3);
+    const waits = call(driver, OF_TOOL);
+    for (const nth of [0, 1, 2]) {
+      await vi.waitFor(() => expect(links).toHaveLength(nth + 1));
+      await vi.waitFor(() => expect(read).toHaveBeenCalledTimes(nth + 1));
+      move(nth);
+    }
+    expect(await waits.answered).toHaveProperty("result");
+    await driver.stop();
+  });
+
+  it("goes back unbegun to the gateway that passed it on, which sends it to the next [placement-one]", async () => {
+    const { driver, links, move, read } = moving((nth) => nth <= 1);
+    const caller = { passesOn: true } as unknown as NonNullable<UpstreamCall["caller"]>;
+    const replies: Reply[] = [];
+    call(driver, { ...OF_TOOL, caller, reply: (reply) => void replies.push(reply) });
+    await vi.waitFor(() => expect(read).toHaveBeenCalledTimes(1));
+    move(0);
+    expect(replies).toMatchObject([{ kind: "error", fault: { code: "unavailable", reason: "moved" } }]);
+    expect(links[0]?.sent).not.toContain("tools/call");
+    await driver.stop();
+  });
+
+  it("waits where it moved while it was being started [placement-one]", async () => {
+    const { driver, links } = supervise((link, nth) => {
+      if (nth === 1) link.open = () => Promise.reject(MOVED);
+    });
+    const waits = call(driver, OF_TOOL);
+    await vi.waitFor(() => expect(links).toHaveLength(1));
+    expect(await waits.answered).toHaveProperty("result");
     await driver.stop();
   });
 });

@@ -18,11 +18,12 @@ import type { HandshakeOffer } from "./era/handshake.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
 import { ask } from "./link/own-call.js";
 import type { ModernParts } from "./modern/side.js";
+import type { ServerLives } from "./server-lives.js";
 import { Breaker, type LateCall } from "./supervise/breaker.js";
 import { BreakerTrial } from "./supervise/breaker-trial.js";
-import { HeldCalls } from "./supervise/held-calls.js";
+import { goesBack, HeldCalls } from "./supervise/held-calls.js";
 import { Idleness, Liveness } from "./supervise/liveness.js";
-import { down, ejected, stopped, unchecked } from "./supervise/refusals.js";
+import { down, ejected, moved, stopped, unchecked } from "./supervise/refusals.js";
 import { Repeatable } from "./supervise/repeatable.js";
 import type { StartTurns } from "./supervise/start-turns.js";
 import { Supervisor, type SupervisorState } from "./supervise/supervisor.js";
@@ -37,15 +38,6 @@ export interface UpstreamContext {
   readonly makeLink: (spec: ServerSpec, events: LinkEvents) => Link;
   /** Hears of starts and ends, for who counts them. Undefined where nobody does. */
   readonly lives?: ServerLives | undefined;
-}
-
-export interface ServerLives {
-  /** `idle`: it was closed for want of calls, and is wanted again. */
-  started(server: string, reason: "first" | "restart" | "idle"): void;
-  /** A connection that was up has ended after `ms`. `fault` is undefined where we closed it by our own will. */
-  disconnected(server: string, ms: number, fault: string | undefined): void;
-  /** Its breaker. */
-  turned?(server: string, circuit: "open" | "closed"): void;
 }
 
 export interface DriverEvents {
@@ -330,6 +322,8 @@ export class ServerDriver implements ServerConnection {
     void reading.then((why) => {
       if (this.#checking === connection) this.#checking = undefined;
       if (this.#connection !== connection || this.#supervisor.state !== "ready") return;
+      // What could not be read there is read at the next, and calls wait for that.
+      if (why !== undefined && connection.isLeaving) return;
       if (why === undefined) this.#checked = connection;
       for (const call of this.#held.takeWaiting(true)) {
         const fault = why === undefined ? call.refusal?.() : unchecked(this.server, why);
@@ -450,6 +444,8 @@ export class ServerDriver implements ServerConnection {
     this.readyAfterMs = Math.round(nowMs - startedMs);
     this.#readyMs = nowMs;
     this.lastFault = undefined;
+    // No call says so yet; but the next may find out.
+    this.#breaker.tryNow(nowMs);
     this.#check(connection, this.#events.onReady(intro));
     this.#events.onState();
     for (const call of this.#held.takeWaiting(this.#checked !== undefined)) connection.send(call);
@@ -469,7 +465,8 @@ export class ServerDriver implements ServerConnection {
     const said = errorLine(this.describe()?.stderr?.filter((line) => !isRedacted(line)) ?? []);
     this.#events.onFailed?.(fault);
     if (this.#instead !== undefined) for (const call of this.#held.takeFresh()) this.#instead.#dispatch(call);
-    this.#held.refuseAll(isEjected ? this.#whyEjected() : down(this.server, fault, said, this.nextTryInMs));
+    if (fault.reason === "moved") for (const call of this.#held.takeWaiting(true)) this.#requeue(call, fault);
+    else this.#held.refuseAll(isEjected ? this.#whyEjected() : down(this.server, fault, said, this.nextTryInMs));
     this.#setTimer();
     this.#events.onState();
     return gone;
@@ -488,14 +485,11 @@ export class ServerDriver implements ServerConnection {
     this.#events.onState();
   }
 
-  /** A call that never left waits for the next connection, once only. */
+  /** A call that never left waits for the next connection, or goes back to whoever passed it on. */
   #requeue(call: UpstreamCall, fault: Fault): void {
-    if (this.#held.hasReturned(call)) {
-      this.#held.refuse(call, down(this.server, fault, undefined, this.nextTryInMs));
-      return;
-    }
-    this.#held.returned(call, undefined);
-    this.#queue(call);
+    if (goesBack(call, fault)) this.#held.refuse(call, moved());
+    else if (this.#held.mayReturn(call, fault)) this.#queue(call);
+    else this.#held.refuse(call, down(this.server, fault, undefined, this.nextTryInMs));
   }
 
   /** `fault` is undefined where we close it by our own will. */
@@ -546,11 +540,10 @@ export class ServerDriver implements ServerConnection {
    * follows in the same turn, but for a child, whose last output is read before.
    */
   #unsent(call: UpstreamCall, fault: Fault): void {
-    if (this.#held.hasReturned(call)) {
+    if (goesBack(call, fault) || !this.#held.mayReturn(call, fault)) {
       this.#held.refuse(call, fault);
       return;
     }
-    this.#held.returned(call, undefined);
     if (this.#spec.target.kind === "stdio" && fault.code === "unavailable" && this.#connection !== undefined) {
       this.#held.strand(call);
       return;

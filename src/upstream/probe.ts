@@ -8,6 +8,7 @@ import { judge } from "../protocol/definitions/mend.js";
 import { Fault, type FaultReason } from "../protocol/errors.js";
 import type { Era } from "../protocol/modern.js";
 import { faultReply } from "../protocol/reply.js";
+import { messageOf } from "../runtime/expected-error.js";
 import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { within } from "../runtime/wait.js";
 import { Connection } from "./connection/connection.js";
@@ -167,6 +168,6 @@ function explain(cause: unknown, spec: ServerSpec, signal: AbortSignal): ProbeEr
     const message = `It was not ready within ${spec.connectTimeoutMs} ms.`;
     return { code: "timeout", reason: undefined, message, remedy: undefined };
   }
-  const message = cause instanceof Error ? cause.message : String(cause);
+  const message = messageOf(cause);
   return { code: "unavailable", reason: undefined, message, remedy: undefined };
 }

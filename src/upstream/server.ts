@@ -11,6 +11,7 @@ import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import type { Redactor } from "../runtime/redact/redactor.js";
 import { redactorFor } from "../runtime/redact/secrets-of.js";
+import { deferred } from "../runtime/wait.js";
 import { readCard } from "./card.js";
 import type { AboutTask } from "./connection/from-server.js";
 import { ServerDriver, type ToolsRead } from "./driver.js";
@@ -89,9 +90,12 @@ export class UpstreamServer implements ServerHandle {
     this.#deps = deps;
     this.#redactor = redactorFor(spec.target);
     this.#after = after;
-    this.#breaker = new Breaker(spec.supervision.breaker, (circuit, text) => {
-      deps.context.lives?.turned?.(spec.name, circuit);
-      this.#log(circuit === "open" ? "warn" : "info", text);
+    this.#breaker = new Breaker(spec.supervision.breaker, {
+      onTurn: (circuit, text) => {
+        deps.context.lives?.turned?.(spec.name, circuit);
+        this.#log(circuit === "open" ? "warn" : "info", text);
+      },
+      onAnswers: () => deps.context.lives?.answers?.(spec.name),
     });
     this.#repeatable = new Repeatable(spec);
     this.#eras = deps.eras ?? new ProcessEras();
@@ -254,8 +258,7 @@ export class UpstreamServer implements ServerHandle {
   /** An HTTP server's session for this caller: of its profile, opened if need be, or the shared one. */
   #sessionFor(caller: Caller): ServerDriver {
     const profile = this.#ownProfile(caller);
-    if (profile === undefined) return this.#shared;
-    if (this.#stopped) return this.#shared;
+    if (profile === undefined || this.#stopped) return this.#shared;
     const session = this.#beside?.obtain(profile) ?? this.#shared;
     // The lists are read by the shared one, which nobody may have called.
     if (session.uses === 0 && !this.listed) this.#shared.ensure();
@@ -588,12 +591,4 @@ export class UpstreamServer implements ServerHandle {
     if (this.#shared.state === "ready") void this.#readFailed();
     else if (!this.listed) this.#shared.ensure();
   }
-}
-
-function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
-  let resolve = () => {};
-  const promise = new Promise<void>((done) => {
-    resolve = done;
-  });
-  return { promise, resolve };
 }

@@ -150,9 +150,17 @@ export class ServerPool implements Servers {
     for (const server of this.#servers.values()) server.sessionClosed(sessionKey);
   }
 
-  status(counts: (server: string) => ServerStatus["counts"]): ServerStatus[] {
+  /** In the order of `glances`; of those alone that are wanted, where it is said which. */
+  status(counts: (server: string) => ServerStatus["counts"], isWanted?: (server: string) => boolean): ServerStatus[] {
     const all = [...this.#servers.values(), ...this.#misconfigured.values()];
-    return all.map((server) => server.status(counts(server.name)));
+    const wanted = isWanted === undefined ? all : all.filter(({ name }) => isWanted(name));
+    return wanted.map((server) => server.status(counts(server.name)));
+  }
+
+  /** Each server with a word that is another when it is in another state: to see that costs next to nothing. */
+  *glances(): IterableIterator<[server: string, glance: string]> {
+    for (const server of this.#servers.values()) yield [server.name, glanceAt(server)];
+    for (const { name, trouble } of this.#misconfigured.values()) yield [name, trouble];
   }
 
   /** They stay known, as stopped: the operator may look until the gateway itself has ended. */
@@ -215,4 +223,10 @@ function identity(spec: ServerSpec): string {
     placement,
     card,
   ]);
+}
+
+/** What is counted is not in it: that is another with each call. */
+function glanceAt({ connections, isFailing, isStopped, listed, trouble = "" }: UpstreamServer): string {
+  const [shared] = connections;
+  return `${shared?.state} ${isFailing} ${isStopped} ${listed} ${trouble}`;
 }

@@ -1,13 +1,10 @@
 // What the pipeline relies on of every Upstream, whatever carries it: the same tests over stdio, HTTP, the old HTTP+SSE,
 // executors and mailboxes, with real servers in processes of their own.
 
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { temporaryFolder } from "../../test/fixtures/folders.js";
 import { entry, listed, start as startGateway } from "../../test/fixtures/gateways.js";
+import { serverFile, startHttpServer } from "../../test/fixtures/http-server.js";
 import { TestBroker } from "../../test/fixtures/mailbox/test-broker.js";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
 import { OFFICE, startVia } from "../../test/fixtures/via.js";
@@ -30,8 +27,6 @@ import { linkMaker } from "./links.js";
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
 const SOON = { timeout: 60_000, interval: 20 };
 
-const fixture = (name: string) => fileURLToPath(new URL(`../../test/fixtures/servers/${name}.mjs`, import.meta.url));
-
 class TestCaller implements Caller {
   readonly principal = { id: "tester", role: "default" };
   readonly sessionKey: string;
@@ -43,6 +38,7 @@ class TestCaller implements Caller {
   readonly heard: JsonObject[] = [];
   readonly asked: RequestMessage[] = [];
   answer: JsonObject = {};
+  onHeard: () => void = () => {};
 
   constructor(sessionKey: string) {
     this.sessionKey = sessionKey;
@@ -52,6 +48,7 @@ class TestCaller implements Caller {
 
   notify({ text }: NotificationText): void {
     this.heard.push(JSON.parse(text) as JsonObject);
+    this.onHeard();
   }
 
   async ask(request: RequestMessage): Promise<ResponseMessage> {
@@ -91,22 +88,8 @@ afterEach(async () => {
   for (const act of cleanUp.splice(0).reverse()) await act();
 });
 
-async function startHttp(
-  name: string,
-  era: Era,
-  port = 0,
-  how: "--http" | "--sse" = "--http",
-): Promise<{ url: string; child: ChildProcess }> {
-  const child = spawn(process.execPath, [fixture(name), how, String(port), "--with-parent", "--era", era], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  cleanUp.push(async () => {
-    child.kill("SIGKILL");
-    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
-  });
-  const [url] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
-  return { url, child };
-}
+const startHttp = (name: string, era: Era, port = 0, how: "--http" | "--sse" = "--http") =>
+  startHttpServer(cleanUp, name, ["--era", era], { port, how });
 
 /** `again` brings a server back that has died: an HTTP server is not ours to start. */
 interface Kind {
@@ -123,7 +106,7 @@ const kindsOf = (era: Era): readonly Kind[] => [
       const target: Target = {
         kind: "stdio",
         command: process.execPath,
-        args: [fixture(name), "--era", era],
+        args: [serverFile(name), "--era", era],
         env: {},
         cwd: undefined,
       };
@@ -224,6 +207,12 @@ async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}
     ...(target.kind === "mailbox" ? OF_MAILBOX : {}),
     ...options,
   };
+  let skippedMs = 0;
+  const now = () => performance.now() + skippedMs;
+  /** The time of the upstream goes on by so much at once, that of its server does not. */
+  const skip = (ms: number) => {
+    skippedMs += ms;
+  };
   const notifications: { method: string; caller: Caller | undefined }[] = [];
   const states: string[] = [];
   const upstream: ServerDriver = new ServerDriver(
@@ -231,7 +220,7 @@ async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}
     undefined,
     { clientInfo: { name: "test", version: "1" }, capabilities: EVERY_CAPABILITY },
     {
-      now: () => performance.now(),
+      now,
       random: Math.random,
       makeLink: linkMaker({ reaper, env: process.env, ...(openWire === undefined ? {} : { openWire }) }),
     },
@@ -241,13 +230,13 @@ async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}
       onState: () => states.push(upstream.state),
     },
   );
-  const ticker = setInterval(() => upstream.tick(performance.now()), 50);
+  const ticker = setInterval(() => upstream.tick(now()), 50);
   cleanUp.push(async () => {
     clearInterval(ticker);
     await upstream.stop();
     await reaper.close();
   });
-  return { upstream, notifications, states, again };
+  return { upstream, notifications, states, again, skip };
 }
 
 const call = (upstream: ServerDriver, caller: Caller, tool: string, args?: JsonObject, token?: string) => {
@@ -258,6 +247,9 @@ const call = (upstream: ServerDriver, caller: Caller, tool: string, args?: JsonO
 
 const textOf = (answer: JsonObject) =>
   ((answer["result"] as JsonObject)["content"] as { text: string }[])[0]?.text as string;
+
+const hasStarted = (upstream: ServerDriver, caller: Caller, label: string) =>
+  vi.waitFor(async () => expect(textOf(await call(upstream, caller, "started").answered)).toContain(label), SOON);
 
 const MAILBOXES = [mailboxKind("legacy"), mailboxKind("modern")];
 
@@ -294,11 +286,15 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
   });
 
   it("gives progress to the caller under the caller's token, and lets it extend the deadline", async () => {
-    const { upstream } = await start(kind, "slow", { callTimeoutMs: 1_500 });
+    const { upstream, skip } = await start(kind, "slow", { callTimeoutMs: 10_000 });
     const caller = new TestCaller("a");
     await call(upstream, caller, "started").answered;
-    const answer = await call(upstream, caller, "sleep", { ms: 2_400, everyMs: 200 }, '"my token"').answered;
+    caller.onHeard = () => {
+      if (caller.heard.length <= 4) skip(6_000);
+    };
+    const answer = await call(upstream, caller, "sleep", { ms: 600, everyMs: 100 }, '"my token"').answered;
     expect(answer).toHaveProperty("result");
+    // It was answered when more than twice its time was over.
     expect(caller.heard.length).toBeGreaterThan(3);
     for (const { method, params } of caller.heard) {
       expect(method).toBe("notifications/progress");
@@ -307,12 +303,17 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
   });
 
   it("fails a call that takes too long, and that call alone", async () => {
-    const { upstream } = await start(kind, "slow", { callTimeoutMs: 2_000 });
+    const { upstream, skip } = await start(kind, "slow", { callTimeoutMs: 10_000 });
     const caller = new TestCaller("a");
     const late = call(upstream, caller, "sleep", { ms: 20_000, label: "late" });
-    const good = call(upstream, caller, "sleep", { ms: 5, label: "good" });
+    await hasStarted(upstream, caller, "late");
+    skip(9_000);
+    const good = call(upstream, caller, "sleep", { ms: 100, label: "good" });
+    skip(1_000);
+    expect(await late.answered).toMatchObject({
+      error: { code: -31004, message: expect.stringContaining("10000 ms") },
+    });
     expect(await good.answered).toHaveProperty("result");
-    expect(await late.answered).toMatchObject({ error: { code: -31004, message: expect.stringContaining("2000 ms") } });
     expect(upstream.state).toBe("ready");
     await vi.waitFor(async () => {
       const cancelled = JSON.parse(textOf(await call(upstream, caller, "cancelled").answered)) as { label: string }[];
@@ -325,10 +326,7 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     const caller = new TestCaller("a");
     await call(upstream, caller, "started").answered;
     const gone = call(upstream, caller, "sleep", { ms: 20_000, label: "gone" });
-    await vi.waitFor(
-      async () => expect(textOf(await call(upstream, caller, "started").answered)).toContain("gone"),
-      SOON,
-    );
+    await hasStarted(upstream, caller, "gone");
     upstream.cancel(gone, "changed my mind");
     expect(await gone.answered).toMatchObject({ error: { code: -31008 } });
     await vi.waitFor(async () => {
@@ -421,7 +419,7 @@ describe("a server that cannot be started", () => {
         target: {
           kind: "stdio",
           command: process.execPath,
-          args: [fixture("crash"), "--at", "start"],
+          args: [serverFile("crash"), "--at", "start"],
           env: {},
           cwd: undefined,
         },

@@ -207,7 +207,9 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
     timeout: RUN_MS,
   }, async () => {
     const { rows, goals } = await measured("mailbox", ["mailbox", "--calls", "192"]);
-    expect(rows.map(({ target }) => target)).toEqual(["ws-echo", "lmdb-append", ...Array(4).fill("toolway")]);
+    // One more where there is an engine for the broker.
+    const own = natsPrograms.length === 0 ? 4 : 5;
+    expect(rows.map(({ target }) => target)).toEqual(["ws-echo", "lmdb-append", ...Array(own).fill("toolway")]);
     expectVerified(rows);
     expect(goals.filter(({ value }) => value !== undefined).map(({ limit }) => limit)).toEqual([2, 4, 2, 4]);
   });

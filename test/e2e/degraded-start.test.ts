@@ -8,6 +8,7 @@ import { closeHttp, listenOnLoopback } from "../fixtures/loopback.js";
 import { connectV1, toolNames, waitForTools } from "./clients.js";
 import { modernRequest, send } from "./eras.js";
 import { freePort, type Gateway, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
+import { untilKept } from "./operator.js";
 import { INITIALIZED, initialize, lastOf, post } from "./wire.js";
 
 let gateway: Gateway;
@@ -134,6 +135,7 @@ describe("after a restart with every server away or its credential refused", () 
     };
     const before = await initializeAt("/odd");
     expect(before).toMatchObject({ ...initialized, capabilities: { ...initialized.capabilities, tools: {} } });
+    await untilKept(first, "look");
     await first.stop("SIGKILL");
     isRefusing = true;
     await first.again();

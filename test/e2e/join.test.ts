@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ScriptedSharer } from "../fixtures/mailbox/scripted-sharer.js";
 import { cli, type Gateway, root, startGateway, temporaryDirectory, until } from "./harness.js";
-import { callTool, createToken, hasTool, listed, made, refusal, runCli, statusOf, toolway } from "./operator.js";
+import { callTool, createToken, hasTool, listed, made, refusal, runCli, statusOf } from "./operator.js";
 
 let gateway: Gateway;
 let broker: string;
@@ -23,8 +23,7 @@ beforeAll(async () => {
   broker = gateway.origin.replace("http", "ws");
   sharerToken = await createToken(gateway, "studio", "sharer");
   agentToken = await createToken(gateway, "agent", "dev");
-  const words = ["--id", "worker-1", "--role", "dev", "--may-send-to", "studio"];
-  workerToken = (await toolway(gateway, "token", "create", ...words)).out.trim();
+  workerToken = await createToken(gateway, "worker-1", "dev", "studio");
   studio = await share();
 });
 afterAll(async () => {

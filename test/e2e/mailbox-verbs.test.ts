@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
 import { cli, root, temporaryDirectory, until } from "./harness.js";
-import { runCli } from "./operator.js";
+import { runCli, statusOfAll } from "./operator.js";
 
 let broker: ChildProcess;
 let url: string;
@@ -73,9 +73,11 @@ it("show what waits and what failed, send it again, and drop it with an answer t
   expect(dropped["body"]).toMatchObject({ error: expect.stringContaining("dropped by the operator") });
   worker.send({ kind: "ack", id: dropped.id, from: "studio" });
   await until("the answers to be taken", async () => {
-    const { mailboxes } = await json<typeof list>("mailbox", "list");
-    return mailboxes.find(({ mailbox }) => mailbox === "worker-1")?.waiting === 0;
+    const { mailboxes } = await statusOfAll({ stateDir: state });
+    return mailboxes?.waiting === 0;
   });
+  const taken = await json<typeof list>("mailbox", "list");
+  expect(taken.mailboxes.find(({ mailbox }) => mailbox === "worker-1")?.waiting).toBe(0);
   const { out } = await toolway("status");
   expect(out).toMatch(
     /mailboxes +\d+ mailboxes in use; 0 waiting, 1 leased, 0 dead letters; 2 connections; the oldest/,

@@ -16,18 +16,7 @@ beforeAll(async () => {
   url = `${gateway.origin.replace("http", "ws")}/mailboxes`;
   tokens["studio"] = await createToken(gateway, "studio", "sharer");
   tokens["agent"] = await createToken(gateway, "agent", "dev");
-  const made = await toolway(
-    gateway,
-    "token",
-    "create",
-    "--id",
-    "worker-1",
-    "--role",
-    "dev",
-    "--may-send-to",
-    "studio",
-  );
-  tokens["worker-1"] = made.out.trim();
+  tokens["worker-1"] = await createToken(gateway, "worker-1", "dev", "studio");
 });
 afterEach(closeBareClients);
 afterAll(() => {

@@ -6,7 +6,7 @@ import type { GatewayStatus } from "../../src/contracts/status.js";
 import { findGateway } from "../../src/control/client.js";
 import type { ServerStatus } from "../../src/index.js";
 import { type Reply, send } from "./eras.js";
-import { cli, type Gateway } from "./harness.js";
+import { cli, type Gateway, until } from "./harness.js";
 
 /** As long as the command line waits for a server by itself. */
 const COMMAND_MS = 60_000;
@@ -31,16 +31,30 @@ export function toolway({ configPath, stateDir }: Gateway, ...words: string[]): 
   return runCli(...words, "--config", configPath, "--state", stateDir);
 }
 
-export async function createToken(gateway: Gateway, id: string, role: string): Promise<string> {
-  const { out } = await toolway(gateway, "token", "create", "--id", id, "--role", role);
-  return out.trim().split("\n").at(-1) ?? "";
+/**
+ * What `toolway token create` prints, from where it has it: a process for each would take longer than most tests. `maySendTo` are
+ * mailboxes. Tests of the verb start it themselves.
+ */
+export async function createToken(
+  { stateDir }: Pick<Gateway, "stateDir">,
+  id: string,
+  role: string,
+  ...maySendTo: string[]
+): Promise<string> {
+  const recipients = maySendTo.length === 0 ? {} : { maySendTo };
+  const control = await controlOf(stateDir);
+  return (await control.post<{ token: string }>("/tokens", { id, role, ...recipients })).token;
+}
+
+async function controlOf(stateDir: string) {
+  const control = await findGateway(stateDir);
+  if (control === undefined) throw new Error(`No gateway runs in ${stateDir}.`);
+  return control;
 }
 
 /** What `toolway status --json` prints, from where it has it: tests that wait by it would start a process at each look. */
-export async function statusOfAll({ stateDir }: Gateway): Promise<GatewayStatus> {
-  const control = await findGateway(stateDir);
-  if (control === undefined) throw new Error(`No gateway runs in ${stateDir}.`);
-  return control.get<GatewayStatus>("/status");
+export async function statusOfAll({ stateDir }: Pick<Gateway, "stateDir">): Promise<GatewayStatus> {
+  return (await controlOf(stateDir)).get<GatewayStatus>("/status");
 }
 
 export async function statusOf(gateway: Gateway, server: string): Promise<ServerStatus> {
@@ -94,4 +108,14 @@ export async function hasTool(url: string, name: string, token?: string): Promis
 export async function listed(url: string, token?: string): Promise<string[]> {
   const { reply } = await send(url, { method: "tools/list", headers: bearing(token) });
   return ((reply.result?.["tools"] ?? []) as { name: string }[]).map((tool) => tool.name);
+}
+
+/** Until what is known of these tools is on the gateway's disk, which is a moment after they are listed. */
+export async function untilKept(gateway: Parameters<typeof toolway>[0], ...tools: string[]): Promise<void> {
+  await until(`${tools.join(", ")} on disk`, async () => {
+    const { out } = await toolway(gateway, "state", "dump");
+    // The pins have the tools' names as well.
+    const lists = out.split("\n").filter((line) => line.includes('"known"'));
+    return tools.every((tool) => lists.some((line) => line.includes(tool)));
+  });
 }

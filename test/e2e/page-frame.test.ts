@@ -58,7 +58,8 @@ describe.skipIf(NOTHING_THERE !== "")(`the frame of the page${NOTHING_THERE}`, (
     await rows.nth(0).filter({ hasText: "this one" }).waitFor();
     for (const [n, gateway] of [own, their].entries()) {
       const text = await rows.nth(n).textContent();
-      for (const part of [gateway?.gateway, gateway?.version, gateway?.config]) expect(text).toContain(part);
+      const { gateway: name, version, config: hash, place } = gateway ?? {};
+      for (const part of [name, version, hash, place?.host, place?.address]) expect(text).toContain(part);
     }
     expect((await rows.locator("td.number").allInnerTexts()).reduce((sum, text) => sum + Number(text), 0)).toBe(64);
     // The command line says the same.

@@ -10,7 +10,7 @@ import { redeemCode } from "../../src/mailbox/pairing/redeem.js";
 import { openLine } from "../../src/mailbox/peer/line.js";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
 import { cli, root, temporaryDirectory, until } from "./harness.js";
-import { runCli } from "./operator.js";
+import { createToken, runCli } from "./operator.js";
 
 let broker: ChildProcess;
 let url: string;
@@ -24,7 +24,7 @@ beforeAll(async () => {
   });
   const [line] = (await once(broker.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
   url = (JSON.parse(line.toString()) as { broker: string }).broker;
-  studioToken = (await runCli("token", "create", "--id", "studio", "--role", "sharer", "--state", state)).out.trim();
+  studioToken = await createToken({ stateDir: state }, "studio", "sharer");
 });
 afterAll(() => {
   closeBareClients();

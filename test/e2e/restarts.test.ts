@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { callJson, callText, connectStdioV1, connectV1, connectV2, toolNames, waitForTools } from "./clients.js";
 import { isAlive, sleep, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
-import { toolway } from "./operator.js";
+import { untilKept } from "./operator.js";
 import { lastOf, openHttpWire, post } from "./wire.js";
 
 interface Pid {
@@ -148,12 +148,7 @@ describe.concurrent("a gateway that dies", () => {
     await waitForTools(await connectV1(gateway.url), "count", "sleep");
     await fixture.kill();
     expect(await toolNames(await connectV1(gateway.url))).toContain("count");
-    await until("both lists on disk", async () => {
-      const { out } = await toolway(gateway, "state", "dump");
-      // The pins have the tools' names as well.
-      const lists = out.split("\n").filter((line) => line.includes('"known"'));
-      return ["count", "sleep"].every((tool) => lists.some((line) => line.includes(tool)));
-    });
+    await untilKept(gateway, "count", "sleep");
     await gateway.stop("SIGKILL");
     const next = await gateway.again();
     const client = await connectV1(next.url);

@@ -17,7 +17,7 @@ import {
   temporaryDirectory,
   until,
 } from "./harness.js";
-import { callTool, toolway } from "./operator.js";
+import { callTool, statusOfAll, toolway } from "./operator.js";
 
 interface Reply {
   readonly manifest?: { readonly function: { readonly name: string } }[];
@@ -72,15 +72,7 @@ function servers(): string[] {
   });
 }
 
-interface Shared {
-  readonly mailbox: string;
-  readonly state: string;
-}
-
-async function shares(): Promise<Shared[]> {
-  const { out } = await toolway(gateway, "status", "--json");
-  return (JSON.parse(out) as { shares: Shared[] }).shares;
-}
+const shares = async () => (await statusOfAll(gateway)).shares;
 
 it("shares by its config what it serves, and says so in its status [status-true]", async () => {
   const { manifest } = await ask("studio", { op: "manifest" });
@@ -88,7 +80,8 @@ it("shares by its config what it serves, and says so in its status [status-true]
   expect((await ask("studio", note("from far"))).result?.result).toBe("noted from far");
   expect((await callTool(gateway.url, "note", { text: "from near" })).error).toBeUndefined();
   expect(readFileSync(ledger, "utf8")).toBe("from far\nfrom near\n");
-  expect(await shares()).toMatchObject([{ mailbox: "studio", state: "connected" }]);
+  const { out } = await toolway(gateway, "status", "--json");
+  expect(JSON.parse(out)).toMatchObject({ shares: [{ mailbox: "studio", state: "connected" }] });
 });
 
 it("is what `toolway share` beside it shares, for as long as that runs: no server is started twice", async () => {

@@ -82,8 +82,7 @@ beforeAll(async () => {
     ["unlisted", "guest"],
     ["locked", "nobody"],
   ] as const) {
-    const { out } = await toolway(broker, "token", "create", "--id", id, "--role", role, "--may-send-to", "studio");
-    tokens[id] = out.trim().split("\n").at(-1) ?? "";
+    tokens[id] = await createToken(broker, id, role, "studio");
   }
   sharer = await new Sharer(await writeConfig(), tokens["studio"] ?? "").ready();
 });

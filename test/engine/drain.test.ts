@@ -1,6 +1,7 @@
 // One of two gateways is taken out of use, asked of the other: the calls that it has end, and kept writes go on without a gap.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { makeEngineKey } from "../../src/gateway/engine/keys.js";
@@ -64,7 +65,13 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       }
     })();
     writes.catch(() => {});
-    const { code, out, err } = await toolway(staying, "drain", name);
+    // By the address, which a person knows: the names are drawn at each start.
+    const { out: listed } = await toolway(staying, "drain");
+    const address = new URL(leaving.url).host;
+    expect(listed.split("\n").find((line) => line.includes(name))).toMatch(
+      new RegExp(`${hostname()} +${address} +32 .* toolway\\.json `),
+    );
+    const { code, out, err } = await toolway(staying, "drain", address);
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toContain(`Gateway ${name} has handed over`);
     expect((await list()).map(({ gateway }) => gateway)).not.toContain(name);

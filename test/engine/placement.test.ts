@@ -2,7 +2,7 @@
 // agent and a server, until it is another gateway's to run.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Agent, connect, ERAS, type Era } from "../e2e/eras.js";
+import { type Agent, connect, ERAS, type Era, send } from "../e2e/eras.js";
 import { begin, type EngineGateway, post, startOnEngine } from "../fixtures/engine-gateways.js";
 import { entry } from "../fixtures/gateways.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
@@ -153,6 +153,32 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       expect(other.text()).not.toContain("notifications/tasks/status");
     }
     hearing.abort();
+  });
+
+  it("answer a legacy agent at the other gateway as one at their own, and a modern one in its era [placement-one] [eras-meet]", async () => {
+    const requests = [
+      { method: "tools/call", params: { name: "subscriptions", arguments: {} } },
+      { method: "resources/read", params: { uri: "fixture://two" } },
+    ];
+    const answersAt = async (at: EngineGateway) => {
+      const { token = "" } = at.gateway;
+      const session = await begin(at, token);
+      const answers: Record<string, unknown>[] = [];
+      for (const request of requests) {
+        const { text } = await post(at, token, { id: 1, ...request }, session);
+        answers.push((JSON.parse(text.replace(/^.*?data: /s, "")) as { result: Record<string, unknown> }).result);
+      }
+      return answers;
+    };
+    const passed = await answersAt(elsewhere("resources"));
+    expect(passed).toEqual(await answersAt(here("resources")));
+    for (const result of passed) expect(result).not.toHaveProperty("resultType");
+    const { url, gateway } = elsewhere("resources");
+    const headers = { authorization: `Bearer ${gateway.token}` };
+    for (const request of requests) {
+      const { reply } = await send(url, { ...request, headers });
+      expect(reply.result).toMatchObject({ resultType: "complete" });
+    }
   });
 
   it("give back large results whole [placement-one]", async () => {

@@ -178,7 +178,7 @@ describe.skipIf(!linux)("the operator's door", () => {
     );
     expect(more).toBeLessThan(SLOW_BYTES);
     expect(ms).toBeLessThan(TURN_MS);
-  }, 90_000);
+  }, 180_000);
 
   it.each([
     ...SEARCHES.map((path): [string, readonly string[]] => [`four times ${path}`, [path, path, path, path]]),

@@ -18,7 +18,7 @@ import {
 import { callTool, hasTool } from "../e2e/operator.js";
 import { effectsIn, ledgerLines } from "../fixtures/ledger.js";
 import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
-import { disorder, isReceipt, type MadeWrite } from "../fixtures/outbox/kept-writes.js";
+import { begunWrite, disorder, isReceipt, type MadeWrite } from "../fixtures/outbox/kept-writes.js";
 import { figure, full } from "./length.js";
 import { cut, effectsOf, endParts, Machine, startBroker, type Told, tellingOf } from "./mailbox-parts.js";
 import { linux, report } from "./measure.js";
@@ -104,14 +104,7 @@ describe.skipIf(natsPrograms.length === 0 || !linux)(title, () => {
       const writers = Array.from({ length: WRITERS }, async (_, agent) => {
         while (writes.length < WRITES) {
           const n = writes.length;
-          const write: MadeWrite = {
-            tool: "create_issue",
-            lane: `lane-${agent % LANES}`,
-            title: `write-${n}`,
-            answerMs: random.int(ANSWER_MS),
-            beganMs: performance.now(),
-            toldMs: 0,
-          };
+          const write = begunWrite(n, agent % LANES, random.int(ANSWER_MS), "create_issue");
           writes.push(write);
           const { result } = await settled(write, n);
           write.toldMs = performance.now();

@@ -10,7 +10,7 @@ import { type Gateway, sleep, startGateway, startHttpFixture, temporaryDirectory
 import { callTool, hasTool } from "../e2e/operator.js";
 import { effectsIn, ledgerLines } from "../fixtures/ledger.js";
 import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
-import { disorder, isReceipt, type MadeWrite } from "../fixtures/outbox/kept-writes.js";
+import { begunWrite, disorder, isReceipt, type MadeWrite } from "../fixtures/outbox/kept-writes.js";
 import { figure, full } from "./length.js";
 import { linux, report } from "./measure.js";
 import { runSeed, seeded } from "./random.js";
@@ -96,14 +96,8 @@ describe.skipIf(natsPrograms.length === 0 || !linux)(title, () => {
     const agents = Array.from({ length: AGENTS }, async (_, agent) => {
       while (!isOver) {
         const n = writes.length;
-        const write: MadeWrite = {
-          tool: n % 5 === 0 ? "add_comment" : "create_issue",
-          lane: `lane-${agent % LANES}`,
-          title: `write-${n}`,
-          answerMs: random.int(ANSWER_MS),
-          beganMs: performance.now(),
-          toldMs: 0,
-        };
+        const tool = n % 5 === 0 ? "add_comment" : "create_issue";
+        const write = begunWrite(n, agent % LANES, random.int(ANSWER_MS), tool);
         writes.push(write);
         const { result, error } = await settled(write, n);
         if (error !== undefined) refused.push(`${write.title}: ${JSON.stringify(error)}`);

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { type Gateway, sleep, startGateway, startHttpFixture, temporaryDirectory, until } from "../e2e/harness.js";
 import { callTool, hasTool, statusOfAll, toolway } from "../e2e/operator.js";
 import { effectsIn, ledgerLines } from "../fixtures/ledger.js";
-import { disorder, isReceipt, type MadeWrite } from "../fixtures/outbox/kept-writes.js";
+import { begunWrite, disorder, isReceipt, type MadeWrite } from "../fixtures/outbox/kept-writes.js";
 import { figure } from "./length.js";
 import { linux, report } from "./measure.js";
 import { runSeed, seeded } from "./random.js";
@@ -68,14 +68,7 @@ describe.skipIf(!linux)("kills of gateway and server", () => {
       while (writes.length < WRITES) {
         const n = writes.length;
         const tool = n % COMMENT_EVERY === 0 ? "add_comment" : "create_issue";
-        const write: MadeWrite = {
-          tool,
-          lane: `lane-${agent % LANES}`,
-          title: `write-${n}`,
-          answerMs: random.int(ANSWER_MS),
-          beganMs: performance.now(),
-          toldMs: 0,
-        };
+        const write = begunWrite(n, agent % LANES, random.int(ANSWER_MS), tool);
         writes.push(write);
         const { result } = await settled(write);
         write.toldMs = performance.now();

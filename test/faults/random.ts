@@ -31,6 +31,11 @@ export function seeded(seed: number): Random {
   };
 }
 
+/** The numbers alone, in [0, 1). */
+export function randomOf(seed: number): () => number {
+  return seeded(seed).next;
+}
+
 /** `TOOLWAY_SEED` repeats a run. */
 export function runSeed(): number {
   return Number(process.env["TOOLWAY_SEED"] ?? Math.floor(Math.random() * 2 ** 32));

@@ -135,13 +135,26 @@ describe("Codex", () => {
 
   it("hides the secret from its shell beside what the user hides already [run-secret]", () => {
     const config = '[shell_environment_policy]\nexclude = ["AWS_*"]\n\n[mcp_servers.files]\ncommand = "x"\n';
-    const args = ["-c", 'shell_environment_policy.exclude=["MINE"]'];
-    const given = plan("codex", { "/home/a/.codex/config.toml": config }, { args, only: true }).args;
-    // The last list counts, so that there is one.
-    expect(given.filter((word) => word.includes("exclude"))).toEqual([
-      'shell_environment_policy.exclude=["MINE","AWS_*","TOOLWAY_SESSION_TOKEN"]',
-    ]);
-    expect(given).toContain("mcp_servers.files.enabled=false");
+    const given = (args: string[]) =>
+      plan("codex", { "/home/a/.codex/config.toml": config }, { args, only: true }).args;
+    const ours = (...own: string[]) => `shell_environment_policy.exclude=${json([...own, "TOOLWAY_SESSION_TOKEN"])}`;
+    expect(given(["exec", "hi"])).toEqual(expect.arrayContaining([ours("AWS_*"), "mcp_servers.files.enabled=false"]));
+    // The last list counts, in whatever form they are given, and ours is that one.
+    for (const said of [
+      ["-c", 'shell_environment_policy.exclude=["MINE"]'],
+      ['--config=shell_environment_policy.exclude = ["MINE"]'],
+      ["-c", 'shell_environment_policy={ inherit = "all", exclude = ["MINE"] }'],
+    ]) {
+      expect(given(["exec", ...said, "hi"]).slice(-said.length - 4)).toEqual([
+        "exec",
+        ...said,
+        "-c",
+        ours("MINE", "AWS_*"),
+        "hi",
+      ]);
+    }
+    const twice = ["-c", 'shell_environment_policy.exclude=["A"]', "-c", 'shell_environment_policy.exclude=["B"]'];
+    expect(given(twice).at(-1)).toBe(ours("A", "B", "AWS_*"));
   });
 });
 
@@ -207,4 +220,92 @@ it("any other command gets variables and a file of the usual form [run-own]", ()
     mcpServers: { toolway: { type: "http", url: URL, headers: { Authorization: "Bearer {secret}" } } },
   });
   expect(notes.join()).toContain("--only");
+});
+
+describe("the client's own servers, with --only", () => {
+  it("are not in the home of Gemini, and those of a project are not let in by name [run-clean]", () => {
+    const own = { theme: "x", mcpServers: { mine: { command: "m" } } };
+    const project = { mcpServers: { theirs: { command: "t" } } };
+    const files = { "/home/a/.gemini/settings.json": json(own), "/work/.gemini/settings.json": json(project) };
+    const { args, files: written } = plan("gemini", files, { only: true, args: ["-p", "hi"] });
+    expect(args).toEqual(["--allowed-mcp-server-names=toolway", "-p", "hi"]);
+    const settings = JSON.parse(written[0]?.text ?? "");
+    expect([settings.theme, Object.keys(settings.mcpServers)]).toEqual(["x", ["toolway"]]);
+  });
+
+  it("are switched off for Codex, those of the folders around and of the machine too, with what lets it start where it does not read them [run-clean]", () => {
+    const files = {
+      "/etc/codex/config.toml": '[mcp_servers.all]\ncommand = "a"\n',
+      "/home/a/.codex/config.toml": '[mcp_servers.mine]\nurl = "https://x/?key=canary"\n',
+      "/work/.codex/config.toml": '[mcp_servers.theirs]\ncommand = "t"\n',
+    };
+    const { args } = plan("codex", files, { only: true, cwd: "/work/deep/er" });
+    const off = args.filter((word) => /^mcp_servers\.(?!toolway\.)/.test(word)).sort((a, b) => a.localeCompare(b));
+    expect(off).toEqual([
+      'mcp_servers.all.command="false"',
+      "mcp_servers.all.enabled=false",
+      "mcp_servers.mine.enabled=false",
+      'mcp_servers.mine.url="http://127.0.0.1"',
+      'mcp_servers.theirs.command="false"',
+      "mcp_servers.theirs.enabled=false",
+    ]);
+  });
+
+  it("are switched off by name for Copilot, which brings some itself [run-clean]", () => {
+    const own = { mcpServers: { mine: { command: "m" }, toolway: { command: "x" } } };
+    const { args } = plan("copilot", { "/home/a/.copilot/mcp-config.json": json(own) }, { only: true });
+    expect(args.slice(2)).toEqual([
+      "--disable-builtin-mcps",
+      "--disable-mcp-server=mine",
+      "--disable-mcp-server=toolway",
+    ]);
+    expect(args[1]).toContain("toolway_run");
+  });
+
+  it("are not let in by name for Qwen Code, those of the machine's own settings included [run-clean]", () => {
+    const files = { "/etc/qwen-code/settings.json": json({ mcpServers: { m: { command: "m" } } }) };
+    expect(plan("qwen", files, { only: true, args: ["x"] }).args).toEqual(["--allowed-mcp-server-names=toolway", "x"]);
+  });
+
+  it("are switched off for opencode, and what they are given is not repeated where the agent's shell sees it [run-secret]", () => {
+    const mcp = {
+      theirs: { type: "remote", url: "u", headers: { Authorization: "canary" } },
+      local: { type: "local", command: ["x"], environment: { KEY: "canary" } },
+    };
+    const around = { mcp: { around: { type: "local", command: ["y"] } } };
+    const files = { "/home/a/.config/opencode/opencode.json": json({ mcp }), "/work/opencode.json": json(around) };
+    const { env } = plan("opencode", files, { only: true, cwd: "/work/deep" });
+    const content = env["OPENCODE_CONFIG_CONTENT"] ?? "";
+    expect(content).not.toContain("canary");
+    expect(JSON.parse(content).mcp).toMatchObject({
+      theirs: { type: "remote", url: "u", enabled: false },
+      local: { type: "local", command: ["x"], enabled: false },
+      around: { type: "local", command: ["y"], enabled: false },
+      toolway: { enabled: true },
+    });
+  });
+});
+
+it.each([
+  [undefined, { "toolway_*": "allow" }],
+  ["ask", { "*": "ask", "toolway_*": "allow" }],
+  [{ bash: "deny" }, { bash: "deny", "toolway_*": "allow" }],
+])("--approve is beside what opencode is told of permissions already: %j [run-clean]", (permission, expected) => {
+  const env = permission === undefined ? {} : { OPENCODE_CONFIG_CONTENT: json({ permission }) };
+  const content = (approve: boolean) =>
+    JSON.parse(plan("opencode", {}, { env, approve }).env["OPENCODE_CONFIG_CONTENT"] ?? "");
+  expect(content(true).permission).toEqual(expected);
+  expect(content(false).permission).toEqual(permission);
+});
+
+it("says of opencode beforehand that it refuses calls where its permissions want somebody to be asked [run-clean]", () => {
+  const notes = (permission: unknown, more: Partial<RunFacts>) =>
+    plan("opencode", { "/home/a/.config/opencode/opencode.json": json({ permission }) }, more).notes.join();
+  const run = { args: ["run", "hi"] };
+  for (const asking of ["ask", { "*": "ask" }, { "*": "deny" }]) {
+    expect(notes(asking, run)).toMatch(/will refuse calls .*--approve/);
+    expect(notes(asking, { ...run, approve: true })).toBe("");
+    expect(notes(asking, {})).toBe("");
+  }
+  expect(notes({ bash: "ask" }, run)).toBe("");
 });

@@ -3,7 +3,7 @@
 
 import { parseToml, TomlError } from "../import/toml.js";
 import { type ClientFields, strings, table } from "../import/values.js";
-import { entryName, hasOption, ownServers } from "./own-servers.js";
+import { entryName, hasOption, isHttp, ownServers } from "./own-servers.js";
 import { type AgentPlan, type RunClient, type RunFacts, SECRET_VARIABLE, willRefuse } from "./plan.js";
 
 const title = "Codex";
@@ -28,20 +28,24 @@ const OVERRIDDEN: ReadonlySet<string> = new Set([
 ]);
 
 const EXCLUDE = "shell_environment_policy.exclude";
-/** A word of the line that sets it, with what stands before the key. */
-const EXCLUDES = /^(--config=|-c=?)?shell_environment_policy\.exclude=.*$/s;
+/** A word of the line that sets it, by itself or with the rest of its table, after what stands before the key. */
+const EXCLUDES = /^(?:--config=|-c=?)?(?=shell_environment_policy(?:\.exclude)?\s*=)/;
+
+/** The machine's own, below all others. */
+const SYSTEM_CONFIG = "/etc/codex/config.toml";
 
 /** A gateway answers at once; a machine that is busy takes some seconds. */
 const START_SECONDS = 30;
 
 function plan(facts: RunFacts): AgentPlan {
   const { url, args, only, approve } = facts;
-  const servers = ownServers("codex", facts);
+  const servers = ownServers("codex", facts, [SYSTEM_CONFIG]);
   const isSame = (entry: ClientFields) => Object.keys(entry).every((key) => OVERRIDDEN.has(key));
   const { name, notes } = entryName(servers, isSame, title);
   const entry = `mcp_servers.${name}`;
-  const said = args.findIndex((word) => EXCLUDES.test(word));
-  const hidden = JSON.stringify([...new Set([...userExcludes(facts, args[said]), SECRET_VARIABLE])]);
+  // The last list counts: ours follows the user's own, and has all that is in them.
+  const after = args.findLastIndex((word) => EXCLUDES.test(word)) + 1;
+  const hidden = JSON.stringify([...new Set([...userExcludes(facts), SECRET_VARIABLE])]);
   const set = (key: string, value: unknown) => ["-c", `${key}=${JSON.stringify(value)}`];
   return {
     args: [
@@ -52,10 +56,10 @@ function plan(facts: RunFacts): AgentPlan {
       ...set(`${entry}.required`, true),
       ...set(`${entry}.startup_timeout_sec`, START_SECONDS),
       ...(approve ? set(`${entry}.default_tools_approval_mode`, "approve") : []),
-      ...(said < 0 ? ["-c", `${EXCLUDE}=${hidden}`] : []),
-      ...(only ? [...servers.keys()].filter((one) => one !== name).flatMap((one) => switchedOff(one)) : []),
-      // The last list counts: where the user gives one, ours goes into it.
-      ...args.map((word, i) => (i === said ? word.replace(EXCLUDES, `$1${EXCLUDE}=${hidden}`) : word)),
+      ...(only ? [...servers].flatMap(([one, own]) => (one === name ? [] : switchedOff(one, own))) : []),
+      ...args.slice(0, after),
+      ...["-c", `${EXCLUDE}=${hidden}`],
+      ...args.slice(after),
     ],
     env: {},
     files: [],
@@ -68,9 +72,15 @@ function plan(facts: RunFacts): AgentPlan {
   };
 }
 
-/** Keys of the command line are dotted, and a name with a dot in it cannot be written so. */
-function switchedOff(name: string): string[] {
-  return /^[\w-]+$/.test(name) ? ["-c", `mcp_servers.${name}.enabled=false`] : [];
+/**
+ * Codex does not read the file of a project that it does not trust, and starts with no entry that has neither a program nor an
+ * address: so each gets one, which is never used. Keys of the command line are dotted, and a name with a dot in it cannot be
+ * written so.
+ */
+function switchedOff(name: string, own: ClientFields): string[] {
+  if (!/^[\w-]+$/.test(name)) return [];
+  const way = isHttp(own) ? 'url="http://127.0.0.1"' : 'command="false"';
+  return [way, "enabled=false"].flatMap((word) => ["-c", `mcp_servers.${name}.${word}`]);
 }
 
 function isHeadless(args: readonly string[]): boolean {
@@ -82,9 +92,10 @@ function isUnguarded(args: readonly string[]): boolean {
 }
 
 /** What the user hides from the shell already: a list replaces the one before. */
-function userExcludes({ env, home, read }: RunFacts, said: string | undefined): string[] {
+function userExcludes({ args, env, home, read }: RunFacts): string[] {
   const file = read(`${env["CODEX_HOME"] || `${home}/.codex`}/config.toml`);
-  return [said?.replace(/^(?:--config=|-c=?)/, ""), file].flatMap((text) => excludesIn(text));
+  const said = args.filter((word) => EXCLUDES.test(word)).map((word) => word.replace(EXCLUDES, ""));
+  return [...said, file].flatMap((text) => excludesIn(text));
 }
 
 function excludesIn(text: string | undefined): string[] {

@@ -8,7 +8,7 @@ const CONFIG = `{
   // As people write it.
   "mcpServers": {
     "github": { "url": "https://x/?k=\${URL_KEY}", "headers": { "Authorization": "Bearer \${GITHUB_TOKEN}" } },
-    "db": { "command": "db", "args": ["\${HOME}/x", "--pass", "\${DB_PASSWORD}", "\${PROJECT}"], "env": { "A": "\${env:DB_URL:-none}", "P": "\${PATH}" } },
+    "db": { "command": "db", "cwd": "\${COMPASS}/\${DB_PASS}", "args": ["\${HOME}/x", "--pass", "\${DB_PASSWORD}", "\${PROJECT}"], "env": { "A": "\${env:DB_URL:-none}", "P": "\${PATH}" } },
     "mine": { "url": "https://y", "auth": { "bearer": { "env": "MINE_BEARER" } } },
     "ci": { "url": "https://z", "auth": { "clientCredentials": { "clientId": "c", "clientSecret": { "env": "CI_SECRET" } } } },
     "ask": { "command": "a", "env": { "K": "\${input:api-key}" } },
@@ -19,6 +19,7 @@ describe("the environment of an agent", () => {
   it("lacks every variable that the config's env, headers, auth, arguments and addresses refer to, but for ordinary ones [run-secret]", () => {
     expect([...credentialVariables(CONFIG)].sort((a, b) => a.localeCompare(b))).toEqual([
       "CI_SECRET",
+      "DB_PASS",
       "DB_PASSWORD",
       "DB_URL",
       "GITHUB_TOKEN",

@@ -14,7 +14,7 @@ const CREDENTIAL_KEYS: ReadonlySet<string> = new Set(["env", "headers", "auth", 
 /** `${NAME}`, `${env:NAME}`, with a default or without, and `$NAME`, which some files have. */
 const VARIABLE = /\$\{(?:env:)?([A-Za-z_]\w*)(?=\}|:-)|\$([A-Za-z_]\w*)/g;
 /** As people name what holds a key. */
-const SECRET_NAME = /key|secret|token|passw|auth|cred/i;
+const SECRET_NAME = /key|secret|token|passw|passphrase|(?:^|_)pass(?:_|$)|auth|cred/i;
 const INPUT = /\$\{input:([^}]*)\}/g;
 
 export interface AgentEnvironment {

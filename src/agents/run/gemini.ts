@@ -1,5 +1,5 @@
 // Gemini CLI: has no option and no variable that adds a server. So it gets a home of the run's own, in which its settings
-// are the user's with our entry, and all else leads to the user's own folder. What goes back is give-back.ts.
+// are the user's with our entry, and all else leads to the user's own folder. What goes back is run-folder.ts.
 
 import { join } from "node:path";
 import { Source } from "../../config/jsonc.js";

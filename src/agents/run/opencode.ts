@@ -4,8 +4,8 @@
 import { join } from "node:path";
 import { Source } from "../../config/jsonc.js";
 import { type ClientFields, table } from "../import/values.js";
-import { entryName, ownServers } from "./own-servers.js";
-import { type AgentPlan, type RunClient, type RunFacts, SECRET_VARIABLE } from "./plan.js";
+import { entryName, hasOption, ownFiles, ownServers } from "./own-servers.js";
+import { type AgentPlan, type RunClient, type RunFacts, SECRET_VARIABLE, willRefuse } from "./plan.js";
 
 const title = "opencode";
 const CONTENT = "OPENCODE_CONFIG_CONTENT";
@@ -26,7 +26,8 @@ function plan(facts: RunFacts): AgentPlan {
     return { args, env: {}, files: [], notes: [`${CONTENT} is set and is no JSON: opencode gets it as it is.`] };
   }
   const { OPENCODE_CONFIG: file = "", OPENCODE_CONFIG_DIR: dir = "" } = env;
-  const more = [...(file === "" ? [] : [file]), ...(dir === "" ? [] : [join(dir, "opencode.json")])];
+  const named = dir === "" ? [] : [join(dir, "opencode.json"), join(dir, "opencode.jsonc")];
+  const more = [...(file === "" ? [] : [file]), ...named];
   const servers = ownServers("opencode", facts, more);
   for (const [one, entry] of Object.entries(table(before["mcp"]))) servers.set(one, table(entry));
   const { name, notes } = entryName(servers, isSame, title);
@@ -38,16 +39,45 @@ function plan(facts: RunFacts): AgentPlan {
     oauth: false,
     headers: { Authorization: `Bearer {env:${SECRET_VARIABLE}}` },
   };
-  // Each file is checked by itself before they are merged, so that an entry is repeated whole.
-  const off = only ? [...servers].map(([one, own]) => [one, { ...own, enabled: false }]) : [];
+  const off = only ? [...servers].map(([one, own]) => [one, switchedOff(own)]) : [];
   const permission = before["permission"];
-  const isOpen = permission === undefined || (typeof permission === "object" && permission !== null);
   const content = {
     ...before,
     mcp: { ...table(before["mcp"]), ...Object.fromEntries(off), [name]: entry },
-    ...(approve && isOpen ? { permission: { ...table(permission), [`${name}_*`]: "allow" } } : {}),
+    // A word in its place is for all tools.
+    ...(approve
+      ? {
+          permission: {
+            ...(typeof permission === "string" ? { "*": permission } : table(permission)),
+            [`${name}_*`]: "allow",
+          },
+        }
+      : {}),
   };
-  return { args, env: { [CONTENT]: JSON.stringify(content) }, files: [], notes };
+  const texts = ownFiles("opencode", facts, more).map(({ file: path }) => contentOf(facts.read(path) ?? ""));
+  const isRefusing = [...texts, before].some((config) => asksFirst(config?.["permission"]));
+  return {
+    args,
+    env: { [CONTENT]: JSON.stringify(content) },
+    files: [],
+    notes: [
+      ...notes,
+      ...(args[0] === "run" && isRefusing && !approve && !hasOption(args, "--auto")
+        ? [willRefuse(title, "`opencode run` cannot ask, and your permissions want it to")]
+        : []),
+    ],
+  };
+}
+
+/** Whether calls of all tools are asked for. */
+function asksFirst(permission: unknown): boolean {
+  const forAll = typeof permission === "string" ? permission : table(permission)["*"];
+  return forAll === "ask" || forAll === "deny";
+}
+
+/** Each file is checked by itself before they are merged: what an entry must have is repeated, and no header or variable of it. */
+function switchedOff({ type, url, command }: ClientFields): ClientFields {
+  return { type, ...(url === undefined ? {} : { url }), ...(command === undefined ? {} : { command }), enabled: false };
 }
 
 /** Entries are merged, headers included: one with more than we set would send it along. */

@@ -1,28 +1,47 @@
 // The servers that a client has by the user's own config, as far as a run must know them: to choose a name that is
 // free, and to hide them where that was asked for.
 
-import { type ClientId, clientFiles } from "../import/clients.js";
+import { dirname } from "node:path";
+import { type ClientFile, type ClientId, clientFiles } from "../import/clients.js";
 import { readGroups } from "../import/entries.js";
 import { type ClientFields, table } from "../import/values.js";
 import { ENTRY_NAME, OTHER_NAME, type RunFacts } from "./plan.js";
 
+/** Clients that look for a project's file in the folders around the one that they are started in, too. */
+const LOOKING_UP: ReadonlySet<ClientId> = new Set(["codex", "opencode"]);
+/** No path of a project is deeper. */
+const MAX_DEPTH = 64;
+
+/** The client's own files, as far as there may be any; of a project first. */
+export function ownFiles(id: ClientId, facts: RunFacts, more: readonly string[] = []): ClientFile[] {
+  const folders = LOOKING_UP.has(id) ? foldersAround(facts.cwd) : [facts.cwd];
+  const files = folders.flatMap((cwd) => clientFiles({ ...facts, cwd }).filter((file) => file.id === id));
+  return [...files, ...more.flatMap((file) => files.slice(0, 1).map((one) => ({ ...one, file })))];
+}
+
 /** By name; of several of one name the project's own, which is found first. */
 export function ownServers(id: ClientId, facts: RunFacts, more: readonly string[] = []): Map<string, ClientFields> {
   const found = new Map<string, ClientFields>();
-  const files = clientFiles(facts).filter((file) => file.id === id);
-  const extra = more.flatMap((file) => files.slice(0, 1).map((one) => ({ ...one, file })));
-  for (const file of [...files, ...extra]) {
+  for (const file of ownFiles(id, facts, more)) {
     const text = facts.read(file.file);
     const groups = text === undefined ? [] : readGroups(text, file);
     // A file that cannot be read is the client's to complain of.
     if (typeof groups === "string") continue;
     for (const { entries, project } of groups) {
       // What a client keeps for other projects does not count here.
-      if (project !== undefined && project !== facts.cwd) continue;
+      if (project !== undefined && project !== file.project && project !== facts.cwd) continue;
       for (const [name, entry] of Object.entries(entries)) if (!found.has(name)) found.set(name, table(entry));
     }
   }
   return found;
+}
+
+function foldersAround(cwd: string): string[] {
+  const folders = [cwd];
+  for (let folder = dirname(cwd); folder !== folders.at(-1) && folders.length < MAX_DEPTH; folder = dirname(folder)) {
+    folders.push(folder);
+  }
+  return folders;
 }
 
 export interface ChosenName {

@@ -3,10 +3,12 @@ import {
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -125,6 +127,78 @@ describe("the home of a run of Gemini", () => {
     replace(join(own, "settings.json"), broken);
     endRunFolder(folder);
     expect(read(own, "settings.json")).toBe(broken);
+  });
+
+  it("gives back what is new in a folder whose link was replaced, and keeps what is in the user's [run-clean]", () => {
+    writeFileSync(join(own, "tmp", "chat"), "mine");
+    mkdirSync(join(own, "tmp", "deep"));
+    begin();
+    // As a client does that empties its folder: the link goes, and not what it leads to.
+    rmSync(join(home, "tmp"));
+    mkdirSync(join(home, "tmp", "deep"), { recursive: true });
+    writeFileSync(join(home, "tmp", "chat"), "of the run");
+    writeFileSync(join(home, "tmp", "new"), "n");
+    writeFileSync(join(home, "tmp", "deep", "new"), "d");
+    endRunFolder(folder);
+    expect([read(own, "tmp", "chat"), read(own, "tmp", "new"), read(own, "tmp", "deep", "new")]).toEqual([
+      "mine",
+      "n",
+      "d",
+    ]);
+  });
+
+  it("gives a file of the user's away for a file alone, and the rest goes back whatever one thing is [run-clean]", () => {
+    const elsewhere = join(root, "elsewhere");
+    writeFileSync(elsewhere, '{ "stolen": true }');
+    begin();
+    rmSync(join(home, "oauth_creds.json"));
+    mkdirSync(join(home, "oauth_creds.json"));
+    rmSync(join(home, "state.json"));
+    symlinkSync(elsewhere, join(home, "state.json"));
+    rmSync(join(home, "settings.json"));
+    symlinkSync(elsewhere, join(home, "settings.json"));
+    writeFileSync(join(home, "zz"), "new");
+    const before = read(own, "settings.json");
+    endRunFolder(folder);
+    expect([read(own, "oauth_creds.json"), read(own, "state.json"), read(own, "zz")]).toEqual(["old", "s1", "new"]);
+    expect(lstatSync(join(own, "state.json")).isSymbolicLink()).toBe(false);
+    // What a link in the place of the settings leads to is not read.
+    expect(read(own, "settings.json")).toBe(before);
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  it.each([
+    ["the home", () => home],
+    ["the folder around it", () => join(folder, "gemini")],
+  ])("takes nothing from where a link leads that stands in the place of %s [run-clean]", (_, placeOf) => {
+    begin();
+    const other = join(root, "other");
+    mkdirSync(join(other, ".gemini"), { recursive: true });
+    for (const path of [join(other, "precious"), join(other, ".gemini", "precious")]) writeFileSync(path, "p");
+    rmSync(placeOf(), { recursive: true });
+    symlinkSync(other, placeOf());
+    endRunFolder(folder);
+    expect([read(other, "precious"), read(other, ".gemini", "precious")]).toEqual(["p", "p"]);
+    expect([existsSync(join(own, "precious")), existsSync(folder)]).toEqual([false, false]);
+  });
+
+  it("leaves nothing of a giving back that was killed in between, when it is done again [run-clean]", () => {
+    begin();
+    replace(join(home, "oauth_creds.json"), "new");
+    mkdirSync(join(home, "history"));
+    writeFileSync(join(home, "history", "one"), "h");
+    writeFileSync(join(own, "oauth_creds.json.toolway-0123456789ab"), "ha");
+    mkdirSync(join(own, "history.toolway-0123456789ab"));
+    writeFileSync(join(own, "history.toolway-0123456789ab", "half"), "h");
+    endRunFolder(folder);
+    expect(readdirSync(own).sort((a, b) => a.localeCompare(b))).toEqual([
+      "history",
+      "oauth_creds.json",
+      "settings.json",
+      "state.json",
+      "tmp",
+    ]);
+    expect([read(own, "oauth_creds.json"), readdirSync(join(own, "history"))]).toEqual(["new", ["one"]]);
   });
 
   it("leaves the user's folder as it was where the agent changed nothing [run-clean]", () => {

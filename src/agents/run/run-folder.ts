@@ -17,7 +17,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import type { AgentPlan } from "./plan.js";
 import { settingsGivenBack } from "./settings-changes.js";
 
@@ -63,8 +63,15 @@ function makeHome(folder: string, plan: AgentPlan, { from, to, entry }: NonNulla
 /** Gives back what is the user's, and removes the folder. Done again after half of it, it does the other half. */
 export function endRunFolder(folder: string): void {
   const manifest = manifestIn(folder);
-  if (manifest !== undefined) giveBack(manifest);
+  if (manifest !== undefined && isOwnFolder(folder, manifest.to)) giveBack(manifest, basename(folder));
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** Whether it is where it was made: behind a link that somebody put there stands what is not of this run. */
+function isOwnFolder(folder: string, to: string): boolean {
+  if (!existsSync(to)) return false;
+  const within = relative(folder, to);
+  return !within.startsWith("..") && realpathSync(to) === join(realpathSync(folder), within);
 }
 
 function manifestIn(folder: string): Manifest | undefined {
@@ -75,22 +82,40 @@ function manifestIn(folder: string): Manifest | undefined {
   }
 }
 
-function giveBack(manifest: Manifest): void {
+/** What cannot be given back keeps nothing else from it. Throws at the end: then the folder stays, for another try. */
+function giveBack(manifest: Manifest, run: string): void {
   const { from, to, children } = manifest;
-  const names = existsSync(to) ? readdirSync(to) : [];
-  for (const name of names) {
-    const [made, own] = [join(to, name), join(from, name)];
-    // Pipes and sockets end with who made them; to open one could wait for ever.
-    if (!isKept(made)) continue;
-    if (name === SETTINGS) giveSettingsBack(made, own, manifest);
-    else if (isLinkTo(made, own) || statSync(own, { throwIfNoEntry: false })?.isDirectory() === true) continue;
-    // What the user's folder got or changed meanwhile is newer than what the run knew of.
-    else if (markOf(own) === (children[name] ?? MISSING)) moveTo(made, own);
+  let failure: unknown;
+  for (const name of readdirSync(to)) {
+    try {
+      const [made, own] = [join(to, name), join(from, name)];
+      if (name === SETTINGS) giveSettingsBack(made, own, manifest, run);
+      else if (!isLinkTo(made, own)) giveChildBack(made, own, children[name] ?? MISSING, run);
+    } catch (error) {
+      failure ??= error;
+    }
   }
+  if (failure !== undefined) throw failure;
 }
 
-function giveSettingsBack(made: string, own: string, { given, entry }: Manifest): void {
-  if (!statSync(made, { throwIfNoEntry: false })?.isFile()) return;
+/** `before` is how the user's own was when the run began: what it got or changed meanwhile is newer than what the run knew of. */
+function giveChildBack(made: string, own: string, before: string, run: string): void {
+  // Pipes and sockets end with who made them; to open one could wait for ever.
+  if (!isKept(made)) return;
+  const [is, there] = [lstatSync(made), statSync(own, { throwIfNoEntry: false })];
+  if (there?.isDirectory() === true) {
+    // The link to it was replaced: what is new in the one goes into the other.
+    const names = is.isDirectory() ? readdirSync(made) : [];
+    for (const name of names) giveChildBack(join(made, name), join(own, name), MISSING, run);
+    return;
+  }
+  // A file gives way to a file alone: no link or folder stands for what was in it.
+  if (markOf(own) === before && (there === undefined || is.isFile())) moveTo(made, own, run);
+}
+
+function giveSettingsBack(made: string, own: string, { given, entry }: Manifest, run: string): void {
+  // No client makes a link of its settings, and one could lead to what is not for them.
+  if (!lstatSync(made).isFile()) return;
   const there = statSync(own, { throwIfNoEntry: false });
   if (there !== undefined && !there.isFile()) return;
   const user = there === undefined ? "" : readFileSync(own, "utf8");
@@ -103,20 +128,26 @@ function giveSettingsBack(made: string, own: string, { given, entry }: Manifest)
   // A link stays one: people keep their settings elsewhere.
   const file = existsSync(own) ? realpathSync(own) : own;
   const mode = existsSync(file) ? statSync(file).mode & 0o777 : 0o600;
-  const fresh = `${file}.toolway-${process.pid}`;
+  const fresh = freshName(file, run);
   writeFileSync(fresh, text, { mode });
   chmodSync(fresh, mode);
   renameSync(fresh, file);
 }
 
 /** Into its place at once, also from another file system. */
-function moveTo(made: string, own: string): void {
+function moveTo(made: string, own: string, run: string): void {
   mkdirSync(dirname(own), { recursive: true, mode: 0o700 });
-  const fresh = `${own}.toolway-${process.pid}`;
+  const fresh = freshName(own, run);
+  rmSync(fresh, { recursive: true, force: true });
   cpSync(made, fresh, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true, filter: isKept });
   if (lstatSync(made).isFile()) chmodSync(fresh, lstatSync(made).mode & 0o777);
   renameSync(fresh, own);
   rmSync(made, { recursive: true, force: true });
+}
+
+/** The same for each try of one run: what one left that was killed in between is found by the next. */
+function freshName(path: string, run: string): string {
+  return `${path}.toolway-${run}`;
 }
 
 const MISSING = "missing";

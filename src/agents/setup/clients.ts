@@ -28,6 +28,8 @@ export interface SetupClient {
   readonly name: string;
   /** The programs by which it is known to be installed. */
   readonly programs: readonly string[];
+  /** An app with windows, which need not be on the PATH: its folder says that it is installed. */
+  readonly isApp?: true;
   readonly text: EntryText;
   /** The key that holds its servers. */
   readonly group: string;
@@ -130,6 +132,7 @@ export const SETUP_CLIENTS: readonly SetupClient[] = [
     id: "claude-desktop",
     name: CLIENTS["claude-desktop"],
     programs: ["claude-desktop"],
+    isApp: true,
     group: "mcpServers",
     files: known("claude-desktop"),
   }),
@@ -166,6 +169,7 @@ export const SETUP_CLIENTS: readonly SetupClient[] = [
     id: "cursor",
     name: CLIENTS.cursor,
     programs: ["cursor", "cursor-agent"],
+    isApp: true,
     text: jsonEntry,
     group: "mcpServers",
     ways: ["variable", "program"],
@@ -177,6 +181,7 @@ export const SETUP_CLIENTS: readonly SetupClient[] = [
     id: "vscode",
     name: CLIENTS.vscode,
     programs: ["code"],
+    isApp: true,
     text: jsonEntry,
     group: "servers",
     ways: ["variable", "program"],
@@ -190,6 +195,7 @@ export const SETUP_CLIENTS: readonly SetupClient[] = [
     id: "windsurf",
     name: CLIENTS.windsurf,
     programs: ["windsurf"],
+    isApp: true,
     group: "mcpServers",
     files: known("windsurf"),
   }),
@@ -198,6 +204,7 @@ export const SETUP_CLIENTS: readonly SetupClient[] = [
       id: "zed",
       name: CLIENTS.zed,
       programs: ["zed", "zeditor"],
+      isApp: true,
       group: "context_servers",
       files: known("zed"),
     }),

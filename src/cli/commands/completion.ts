@@ -53,7 +53,10 @@ const DEADLINE_MS = 300;
 export const complete = defineCommand({
   metadata: { name: "__complete", summary: "Names for the completion scripts.", hidden: true },
   args: {
-    kind: { required: true, description: "tool, server, pinned, mailbox, gateway, receipt, entry or importable" },
+    kind: {
+      required: true,
+      description: "tool, server, pinned, mailbox, gateway, receipt, token, entry or importable",
+    },
   },
   options: {},
   examples: [],
@@ -70,6 +73,11 @@ export const complete = defineCommand({
   },
 });
 
+/** What a shell takes as one word, whatever it stands beside. */
+const PLAIN_WORD = /^[\w.@#:+-]+$/;
+/** Kinds that a broker by itself knows, as the verbs that take them ask it. */
+const OF_BROKERS: readonly string[] = ["mailbox", "token"];
+
 async function names(kind: string, words: readonly string[], io: Io, signal: AbortSignal): Promise<string[]> {
   const after = (flag: string): string | undefined => {
     const at = words.lastIndexOf(flag);
@@ -79,14 +87,21 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
   if (kind === "importable") return (await import("../edit/index.js")).importableNames(io);
   const port = await runningGateway();
   const client: GatewayClient | undefined = await port.find(
-    await gatewayFor({ config: after("--config"), state: after("--state") }, io),
+    // A broker has tokens, too, and its mailboxes are completed where it runs alone.
+    await gatewayFor({ config: after("--config"), state: after("--state") }, io, {
+      orBroker: OF_BROKERS.includes(kind),
+    }),
   );
   if (client === undefined) return [];
   if (kind === "server")
     return ((await client.get("/status", signal)) as GatewayStatus).servers.map(({ name }) => name);
   if (kind === "mailbox") {
     const { names } = (await client.get("/mailboxes/names", signal)) as { names: readonly string[] };
-    return names.filter((name) => /^[\w.@#:+-]+$/.test(name));
+    return names.filter((name) => PLAIN_WORD.test(name));
+  }
+  if (kind === "token") {
+    const { tokens } = (await client.get("/tokens", signal)) as { tokens: readonly { id: string }[] };
+    return tokens.map(({ id }) => id).filter((id) => PLAIN_WORD.test(id));
   }
   if (kind === "gateway") {
     const { gateways } = (await client.get("/gateways", signal)) as { gateways: readonly { gateway: string }[] };

@@ -4,6 +4,7 @@
 import { existsSync } from "node:fs";
 import type { Config } from "../../config/config.js";
 import { ExpectedError } from "../../runtime/expected-error.js";
+import { shellWord } from "../../runtime/words/shell-word.js";
 import { answersFor } from "../gateway/ask-inputs.js";
 import type { GatewaySource } from "../gateway/port.js";
 import { configPathFor, sourceFor } from "../gateway/source.js";
@@ -43,8 +44,9 @@ export const configCheck = defineCommand({
       try {
         loadConfig(path, options);
       } catch (error) {
-        if (!input.json) for (const warning of [...config.warnings, ...unusedPatterns]) note(io, `warning: ${warning}`);
-        throw error;
+        if (input.json) throw error;
+        for (const warning of [...config.warnings, ...unusedPatterns]) note(io, `warning: ${warning}`);
+        throw withWhatToDo(error, config.misconfigured);
       }
       if (input.json) {
         const servers = config.servers.map(({ name, target }) => ({ name, kind: target.kind }));
@@ -66,6 +68,20 @@ export const configCheck = defineCommand({
     }
   },
 });
+
+/**
+ * What the others say of such a server is where and why, as the mistakes here do. Who comes here from them wants to know how
+ * it goes on.
+ */
+function withWhatToDo(error: unknown, wrong: readonly { readonly name: string }[]): unknown {
+  const [first] = wrong;
+  if (!(error instanceof ExpectedError) || first === undefined) return error;
+  const them = wrong.length === 1 ? JSON.stringify(first.name) : "these servers";
+  const hint =
+    `All others run without ${them}. Mend the ${wrong.length === 1 ? "entry" : "entries"} at the place above and save the file: a gateway that ` +
+    `runs takes it on by itself. To do without: \`toolway remove ${shellWord(first.name)}\`, or "disabled": true in the entry.`;
+  return new UserError(error.message, { kind: error.kind, hint, cause: error });
+}
 
 /**
  * Patterns of roles and menus that fit no tool, by the lists that a gateway of this config has: the one that runs, or the last one.

@@ -3,6 +3,7 @@
 import type { Config, ServerMenu } from "../../config/config.js";
 import type { MisconfiguredSpec, ServerSpec } from "../../contracts/server-spec.js";
 import { demoConfig } from "../../demo/config.js";
+import { messageOf } from "../../runtime/expected-error.js";
 import { fits, readGlob } from "../../runtime/glob.js";
 import { within } from "../../runtime/wait.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
@@ -209,7 +210,7 @@ async function examine(spec: ServerSpec, { config, source, told }: Examination, 
     return { spec, probe, advice: adviceFor(spec, probe) };
   } catch (error) {
     io.signal.throwIfAborted();
-    const probe = failedProbe({ message: error instanceof Error ? error.message : String(error) });
+    const probe = failedProbe({ message: messageOf(error) });
     return { spec, probe, advice: adviceFor(spec, probe) };
   } finally {
     clearInterval(progress);

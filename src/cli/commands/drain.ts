@@ -9,10 +9,13 @@ import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { drainMsOf, drainOption } from "../line/drain.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
 import { type Io, print, printJson } from "../line/io.js";
-import { heading, styleOf, table } from "../text/print.js";
+import { heading, oneLine, styleOf, table } from "../text/print.js";
 
 /** To hand over 64 partitions, and for a machine that is busy. */
 const END_MS = 30_000;
+
+/** Others say these of themselves; names of machines and files are shorter as a rule. */
+const MAX_WORD = 60;
 
 type Listed = EngineGatewaySeen;
 
@@ -28,7 +31,8 @@ export const drain = defineCommand({
   args: {
     gateway: {
       description:
-        "Its name, or how it begins: as this lists it, or `toolway status` at it. `this` is the one that is asked.",
+        "Its name, or how it begins: as this lists it, or `toolway status` at it. Its machine or its address, where no other " +
+        "gateway has the same. `this` is the one that is asked.",
       completes: "gateway",
     },
   },
@@ -41,6 +45,7 @@ export const drain = defineCommand({
     { line: "toolway drain", note: "which gateways are on the engine" },
     { line: "toolway drain this", note: "the one of ./toolway.json, before its upgrade" },
     { line: "toolway drain Xk3Q --drain 10", note: "another, whose calls have ten seconds" },
+    { line: "toolway drain web-2", note: "the one on that machine" },
   ],
   async handler(input, io) {
     const drainMs = drainMsOf(input.drain);
@@ -73,14 +78,23 @@ function list(io: Io, gateways: readonly Listed[], json: boolean): ExitCode {
   if (json) printJson(io, gateways);
   else {
     const style = styleOf(io);
-    const rows = gateways.map(({ gateway, partitions, version, config, isLeaving, isThis }) => [
+    const rows = gateways.map(({ gateway, place, partitions, version, config, isLeaving, isThis }) => [
       style.bold(gateway),
+      oneLine(place?.host ?? "", MAX_WORD),
+      oneLine(place?.address ?? "", MAX_WORD),
       String(partitions),
       version ?? "",
+      oneLine(place?.file ?? "", MAX_WORD),
       config ?? "",
       [...(isThis ? ["this"] : []), ...(isLeaving ? ["hands over"] : [])].join(", "),
     ]);
-    print(io, table([heading(style, ["GATEWAY", "PARTITIONS", "VERSION", "CONFIG", ""]), ...rows]));
+    print(
+      io,
+      table([
+        heading(style, ["GATEWAY", "MACHINE", "ADDRESS", "PARTITIONS", "VERSION", "CONFIG", "HASH", ""]),
+        ...rows,
+      ]),
+    );
   }
   return Exit.ok;
 }

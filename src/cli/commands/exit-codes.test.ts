@@ -79,6 +79,10 @@ describe("exit codes", () => {
     const { code, err } = await run(["config", "check"]);
     expect(code).toBe(2);
     expect(err).toMatch(/toolway\.json:1:21: mcpServers\.a\.comand: .*"command"/);
+    // Where and why is what the gateway says, too: here is how it goes on.
+    expect(err).toContain(
+      "save the file: a gateway that runs takes it on by itself. To do without: `toolway remove a`",
+    );
     expect(JSON.parse((await run(["config", "check", "--json"])).out)).toMatchObject({ ok: false });
   });
 

@@ -88,9 +88,12 @@ describe("setting up a client", () => {
     expect(stateOf("gemini")).toEqual([[true, []]]);
     expect(stateOf("qwen")).toEqual([[false, []]]);
     expect(stateOf("cursor")).toEqual([[true, ["other"]]]);
-    expect(stateOf("claude")).toEqual([[true, ["set up"]]]);
+    // `toolway run claude` would not find it: what it has left in the home folder does not make it installed.
+    expect(stateOf("claude")).toEqual([[false, ["set up"]]]);
     const told = (await run(["setup"], { env: { PATH: join(folder, "bin") } })).out;
     expect(told).toMatch(/^gemini .* yes +no *$/m);
+    expect(told).toMatch(/^claude .* not on the PATH /m);
+    expect((await run(["run", "claude"], { env: { PATH: join(folder, "bin") } })).err).toContain("is not installed");
     expect(told).toContain("toolway setup gemini");
   });
 

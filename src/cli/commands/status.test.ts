@@ -64,6 +64,8 @@ it("the hidden verb for completion gives names, and nothing when there is no gat
   fakeGateway();
   expect((await run(["__complete", "tool", "--", "call", "--json"])).out).toBe("demo__add\ndemo__echo\n");
   expect((await run(["__complete", "server"])).out).toBe("demo\n");
+  fakeGateway({ "/tokens": { tokens: [{ id: "ci" }, { id: "two words" }, { id: "setup-codex" }] } });
+  expect((await run(["__complete", "token", "--", "token", "revoke"])).out).toBe("ci\nsetup-codex\n");
   fakeGateway({ "/tools": () => new Promise(() => undefined) });
   expect(await run(["__complete", "tool"])).toEqual({ code: 0, out: "", err: "" });
   fakeGateway({}, {}, false);

@@ -365,6 +365,12 @@ async function defaultTokenOf(input: TokenNamed, io: Io): Promise<string> {
   return token;
 }
 
+const madeIdArg = {
+  required: true,
+  description: "The id that it was created with.",
+  completes: "token",
+} as const;
+
 export const tokenRotate = defineCommand({
   metadata: {
     name: "token rotate",
@@ -374,7 +380,7 @@ export const tokenRotate = defineCommand({
       "minutes more, so that nobody is cut off while the new one is carried around; what came in by it ends then. " +
       "A secret that leaked is ended at once by `toolway token revoke`, which ends both.",
   },
-  args: { id: { required: true, description: "The id that it was created with." } },
+  args: { id: madeIdArg },
   options: { ...gatewayOptions, ...jsonOption },
   examples: [
     { line: "toolway token rotate studio", note: "prints the new secret" },
@@ -424,7 +430,7 @@ export const tokenRevoke = defineCommand({
     summary: "Ends a token, and the sessions that it opened.",
     description: "Ends a token at once, and the sessions that it opened; a secret from before a rotation, too.",
   },
-  args: { id: { required: true, description: "The id that it was created with." } },
+  args: { id: madeIdArg },
   options: { ...gatewayOptions, ...jsonOption },
   examples: [{ line: "toolway token revoke ci", note: "whoever holds it is out" }],
   async handler(input, io) {

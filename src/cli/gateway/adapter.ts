@@ -18,6 +18,7 @@ import type { Gateway, ServerStart } from "../../gateway/gateway.js";
 import { boundedWrite, type Log } from "../../observe/log.js";
 import { Fault } from "../../protocol/errors.js";
 import { realPath, StateDirError, stateRootFor } from "../../runtime/state-dir.js";
+import { keepCodeSoon } from "../code/keep-code.js";
 import { UserError } from "../line/errors.js";
 import { logOf } from "./log-of.js";
 import type {
@@ -45,11 +46,18 @@ function logFor(env: GatewaySource["env"], quiet: boolean): Log {
   return logOf(env, { write, isTerminal: process.stderr.isTTY === true, usual: quiet ? "error" : "info" });
 }
 
+interface OpenMore {
+  readonly startServers: ServerStart;
+  readonly logCalls?: boolean | "unless-off";
+  readonly onDemand?: boolean;
+}
+
 async function open(
   source: GatewaySource,
   options: Partial<StartOptions>,
-  more: { startServers: ServerStart; log: Log; logCalls?: boolean | "unless-off"; onDemand?: boolean },
+  more: OpenMore & { readonly log: Log },
 ): Promise<Gateway> {
+  keepCodeSoon();
   const builtIn = source.config ?? (source.builtIn === "broker" ? BROKER_CONFIG : demoConfig());
   return createGateway(source.configPath ?? builtIn, {
     stateDir: source.stateDir,
@@ -185,6 +193,26 @@ async function connect(
   return { client: clientOf(found), own: undefined };
 }
 
+/** A gateway of our own, which others can find and stop. */
+async function becomeGateway(
+  source: GatewaySource,
+  more: OpenMore,
+  stop: AbortController,
+  check: (gateway: Gateway) => void = () => {},
+): Promise<Gateway> {
+  const log = logFor(source.env, false);
+  const gateway = await open(source, {}, { ...more, log });
+  try {
+    check(gateway);
+    await gateway.openControl(() => stop.abort());
+    gateway.onClose(enlistGateway(gateway, source, log));
+    return gateway;
+  } catch (error) {
+    await gateway.close({ drainMs: 0 });
+    throw error;
+  }
+}
+
 /** Joins the gateway that runs; where none runs it is one. One that it joined may be restarted meanwhile. */
 async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void> {
   const { role, as } = streams;
@@ -194,21 +222,12 @@ async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void
     ...(role === undefined ? {} : { role }),
     ...(as === undefined ? {} : { as }),
   };
-  const make = async (): Promise<Gateway> => {
-    const log = logFor(source.env, false);
-    const more = { startServers: "agent", log, ...(streams.logCalls ? { logCalls: true } : {}) } as const;
-    const gateway = await open(source, {}, more);
-    try {
+  const more: OpenMore = { startServers: "agent", ...(streams.logCalls ? { logCalls: true } : {}) };
+  const make = () =>
+    becomeGateway(source, more, stop, (gateway) => {
       if (role !== undefined) gateway.demandRole(role);
       if (as !== undefined) gateway.demandPrincipal(as);
-      await gateway.openControl(() => stop.abort());
-      gateway.onClose(enlistGateway(gateway, source, log));
-      return gateway;
-    } catch (error) {
-      await gateway.close({ drainMs: 0 });
-      throw error;
-    }
-  };
+    });
   const found = await findOr(source, make, signal);
   if (!("upgrade" in found)) {
     await serveOwn(
@@ -254,18 +273,7 @@ async function share(named: GatewaySource, options: ShareOptions): Promise<Share
   const signal = AbortSignal.any([options.signal, stop.signal]);
   const { shareOn } = await import("./share-join.js");
   let own: Gateway | undefined;
-  const make = async (): Promise<Gateway> => {
-    const log = logFor(env, false);
-    const gateway = await open(source, {}, { startServers: true, log, logCalls: "unless-off" });
-    try {
-      await gateway.openControl(() => stop.abort());
-      gateway.onClose(enlistGateway(gateway, source, log));
-      return gateway;
-    } catch (error) {
-      await gateway.close({ drainMs: 0 });
-      throw error;
-    }
-  };
+  const make = () => becomeGateway(source, { startServers: true, logCalls: "unless-off" }, stop);
   try {
     while (!signal.aborted) {
       const found = await findOr(source, make, signal);

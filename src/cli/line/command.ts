@@ -18,6 +18,7 @@ export type Completes =
   | "mailbox"
   | "gateway"
   | "receipt"
+  | "token"
   | "entry"
   | "importable"
   | readonly string[];

@@ -21,7 +21,7 @@ beforeAll(() => {
   const program = join(folder, "toolway");
   writeFileSync(
     program,
-    `#!/bin/sh\n[ "$2" = tool ] && printf 'demo__add\\ndemo__echo\\n'\n[ "$2" = server ] && echo demo\n[ "$2" = pinned ] && echo add\n[ "$2" = entry ] && echo docs\n[ "$2" = importable ] && echo gh\necho "$@" >> ${folder}/asked\n`,
+    `#!/bin/sh\n[ "$2" = tool ] && printf 'demo__add\\ndemo__echo\\n'\n[ "$2" = server ] && echo demo\n[ "$2" = pinned ] && echo add\n[ "$2" = entry ] && echo docs\n[ "$2" = importable ] && echo gh\n[ "$2" = token ] && echo ci\necho "$@" >> ${folder}/asked\n`,
   );
   chmodSync(program, 0o755);
   writeFileSync(join(folder, "a-file.json"), "{}");
@@ -103,6 +103,13 @@ describe.each(SHELLS)("%s", (shell) => {
       expect(press("add", "--no")).toEqual(["--no-check"]);
     });
 
+    it("offers at a group by itself what the verb takes that it stands for, beside its verbs", () => {
+      expect(press("outbox", "--")).toEqual(expect.arrayContaining(["--lanes", "--only", "--server", "--json"]));
+      expect(press("outbox", "--only", "un")).toEqual(["unknown"]);
+      expect(press("outbox", "--server", "")).toEqual(["demo"]);
+      expect(press("outbox", "--lanes", "re")).toEqual(expect.arrayContaining(["release"]));
+    });
+
     it("offers names of tools and servers from the gateway, and passes the line on", () => {
       writeFileSync(join(folder, "asked"), "");
       expect(press("call", "demo__a")).toEqual(["demo__add"]);
@@ -114,6 +121,8 @@ describe.each(SHELLS)("%s", (shell) => {
       expect(press("stop", "")).toEqual(["demo"]);
       expect(press("remove", "")).toEqual(["docs"]);
       expect(press("import", "--only", "")).toEqual(["gh"]);
+      expect(press("token", "revoke", "")).toEqual(["ci"]);
+      expect(press("token", "rotate", "")).toEqual(["ci"]);
       const asked = readFileSync(join(folder, "asked"), "utf8");
       expect(asked).toContain("__complete tool -- call --config x.json");
       expect(asked).toContain("__complete pinned -- pins accept demo");

@@ -41,13 +41,24 @@ function toNodes(commands: readonly Command[], groups: Readonly<Record<string, s
     commands
       .filter(({ metadata }) => metadata.name.startsWith(`${group} `))
       .map(({ metadata }) => ({ word: metadata.name.slice(group.length + 1), summary: metadata.summary }));
+  const optionsOf = (group: string): Node["options"] => {
+    const own = commands.find(({ metadata }) => metadata.isDefault === true && metadata.name.startsWith(`${group} `));
+    return Object.values(own?.options ?? {});
+  };
   const top = commands
     .filter(({ metadata }) => !metadata.name.includes(" "))
     .map(({ metadata }) => ({ word: metadata.name, summary: metadata.summary }));
   const groupWords = Object.entries(groups).map(([word, summary]) => ({ word, summary }));
   return [
     { path: "", verbs: [...top, ...groupWords], options: [], args: [], hasRest: false },
-    ...groupWords.map(({ word }) => ({ path: word, verbs: inGroup(word), options: [], args: [], hasRest: false })),
+    // `toolway outbox` is `toolway outbox list`, and takes what that takes.
+    ...groupWords.map(({ word }) => ({
+      path: word,
+      verbs: inGroup(word),
+      options: optionsOf(word),
+      args: [],
+      hasRest: false,
+    })),
     ...commands.map((command) => ({
       path: command.metadata.name,
       verbs: [],

@@ -1,31 +1,12 @@
-// The agent as a process in the foreground: found on the PATH, with our terminal and in our process group, its signals
+// The agent as a process in the foreground: with our terminal and in our process group, its signals
 // passed on and its end turned into an exit code.
 
 import { execFileSync, spawn } from "node:child_process";
-import { accessSync, constants as fsConstants, readFileSync, statSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { delimiter, isAbsolute, join, resolve } from "node:path";
 import type { PassedExit } from "../line/errors.js";
 import type { Io, TakenSignal } from "../line/io.js";
 import { StopWithAgent } from "./stop-with.js";
-
-/** The whole path of a program; undefined where there is none, as a shell would find it. */
-export function findProgram(word: string, { env, cwd }: Pick<Io, "env" | "cwd">): string | undefined {
-  if (word.includes("/")) return isProgram(resolve(cwd, word)) ? resolve(cwd, word) : undefined;
-  const folders = (env["PATH"] ?? "").split(delimiter);
-  return folders
-    .map((folder) => (isAbsolute(folder) ? join(folder, word) : resolve(cwd, folder, word)))
-    .find((path) => isProgram(path));
-}
-
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, fsConstants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
-}
 
 /** Those that a terminal sends to the whole group, the agent included: they would come twice. */
 const FROM_TERMINAL: ReadonlySet<TakenSignal> = new Set(["SIGINT", "SIGQUIT"]);

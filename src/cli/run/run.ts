@@ -8,11 +8,12 @@ import { agentEnvironment, credentialVariables } from "../../agents/run/environm
 import { type AgentPlan, type RunClient, type RunFacts, SECRET_VARIABLE } from "../../agents/run/plan.js";
 import { endRunFolder, makeRunFolder } from "../../agents/run/run-folder.js";
 import type { RunRequest } from "../../contracts/runs.js";
+import { findProgram } from "../../runtime/processes/find-program.js";
 import { ownMark } from "../../runtime/processes/life.js";
 import type { GatewaySource } from "../gateway/port.js";
 import type { ExitCode } from "../line/errors.js";
 import type { Io } from "../line/io.js";
-import { findProgram, runChild } from "./child.js";
+import { runChild } from "./child.js";
 import { contextOf } from "./context.js";
 import { reachOrStart, reachRun } from "./gateway-for-runs.js";
 import { type ConnectRun, RunHold, RunRefused } from "./hold.js";

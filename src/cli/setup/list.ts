@@ -1,8 +1,9 @@
 // `toolway setup` alone: which clients are on this machine, and in which of their files Toolway stands.
 
-import { accessSync, constants, existsSync, statSync } from "node:fs";
-import { delimiter, dirname, join } from "node:path";
+import { existsSync } from "node:fs";
+import { dirname } from "node:path";
 import { entryPlace, isOurs, SETUP_CLIENTS, type SetupClient, type SetupScope } from "../../agents/setup/clients.js";
+import { findProgram } from "../../runtime/processes/find-program.js";
 import { Exit, type ExitCode } from "../line/errors.js";
 import { hinted, type Io, print, printJson, shortPath } from "../line/io.js";
 import { fittedTable, heading, styleOf } from "../text/print.js";
@@ -20,7 +21,10 @@ interface FoundFile {
 
 interface FoundClient {
   readonly client: SetupClient;
+  /** `toolway run` finds its program, or it is an app that has a folder here. */
   readonly isInstalled: boolean;
+  /** A file or a folder of its own is there. */
+  readonly hasFolder: boolean;
   readonly files: readonly FoundFile[];
 }
 
@@ -34,10 +38,11 @@ export function listClients(io: Io, json: boolean): ExitCode {
     return Exit.ok;
   }
   const style = styleOf(io);
-  const rows = found.map(({ client, isInstalled, files }) => [
+  const rows = found.map(({ client, isInstalled, hasFolder, files }) => [
     style.bold(client.id),
     client.name,
-    isInstalled ? "yes" : "no",
+    // What it left here says that it was: who has it elsewhere learns why it is not found.
+    isInstalled ? "yes" : hasFolder ? "not on the PATH" : "no",
     files.length === 0 ? "no" : files.map((file) => stateText(file, io)).join("; "),
   ]);
   print(io, fittedTable([heading(style, ["CLIENT", "NAME", "INSTALLED", "SET UP"]), ...rows], io));
@@ -59,7 +64,8 @@ function look(client: SetupClient, io: Io): FoundClient {
     client.files(scope, place).flatMap((file) => lookInto(client, scope, file)),
   );
   const hasFolder = client.files("user", place).some((file) => existsSync(file) || isOwnFolder(dirname(file), io));
-  return { client, isInstalled: hasFolder || client.programs.some((name) => isInPath(name, io)), files };
+  const hasProgram = client.programs.some((name) => findProgram(name, io) !== undefined);
+  return { client, isInstalled: hasProgram || (client.isApp === true && hasFolder), hasFolder, files };
 }
 
 /** The home folder is everybody's, and says nothing of a client. */
@@ -76,17 +82,4 @@ function lookInto(client: SetupClient, scope: SetupScope, file: string): FoundFi
   } catch (error) {
     return [{ scope, file, state: "broken", error: (error as Error).message }];
   }
-}
-
-function isInPath(program: string, { env }: Io): boolean {
-  return (env["PATH"] ?? "").split(delimiter).some((folder) => {
-    if (folder === "") return false;
-    try {
-      const path = join(folder, program);
-      accessSync(path, constants.X_OK);
-      return statSync(path).isFile();
-    } catch {
-      return false;
-    }
-  });
 }

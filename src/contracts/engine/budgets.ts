@@ -9,6 +9,8 @@ export interface WindowFull {
   readonly resetsInMs: number;
   /** Set where it is not known whether it is spent: the engine that counts it does not answer. */
   readonly isUnanswered?: true;
+  /** Set where it is not spent yet, and so many calls wait for what is left that no more may. */
+  readonly waiting?: number;
 }
 
 /** Whether it may be made is being asked. */

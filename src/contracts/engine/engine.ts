@@ -27,6 +27,8 @@ export interface EngineStatus {
   readonly nextTryMs: number | undefined;
   /** Why it is not connected, in a sentence. */
   readonly problem: string | undefined;
+  /** Why it takes no writes though it is connected, in a sentence: it has no room. */
+  readonly full: string | undefined;
 }
 
 export interface GatewayEngine {

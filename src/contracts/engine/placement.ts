@@ -10,6 +10,8 @@ export interface PassedServer {
   readonly secret: string;
   /** Of the server itself. Undefined where the other gateway did not say. */
   readonly serverEra: Caller["era"] | undefined;
+  /** Replies of a legacy server come as it wrote them. An older gateway adds what the modern era has. */
+  readonly isAsWritten: boolean;
 }
 
 export interface ServerPlace {

@@ -17,7 +17,7 @@ import { PageFiles } from "./files.js";
 import { type OwnNames, refusalOf, SAFE_HEADERS } from "./guard.js";
 import { MetricsAnswers, type MetricsText } from "./metrics.js";
 import { DoorSessions, type Power, type SessionKept } from "./sessions.js";
-import { Tabs } from "./tabs.js";
+import { type Look, Tabs } from "./tabs.js";
 
 /** Where it is looked for first. Any other is taken where somebody has this one: several gateways run beside each other. */
 const USUAL_PORT = 7421;
@@ -66,7 +66,7 @@ export interface OperatorDoorOptions {
   readonly seeing: ControlRoutes;
   readonly acting: ControlRoutes;
   /** What the page shows, as a whole. It is asked for while a page is open, and else never. */
-  readonly look: () => Readonly<Record<string, unknown>>;
+  readonly look: Look;
   readonly tokens: DoorTokens;
   readonly metrics: MetricsText;
   /** Undefined where it opens for links alone. */

@@ -29,15 +29,23 @@ interface Tab {
   wake: (() => void) | undefined;
 }
 
+/** `isWhole`: nobody has looked before. A part that is the same object as before has not changed. */
+export type Look = (isWhole: boolean) => Parts;
+
+interface Known {
+  readonly part: unknown;
+  readonly text: string;
+}
+
 export class Tabs {
-  readonly #look: () => Parts;
+  readonly #look: Look;
   readonly #tabs = new Set<Tab>();
   readonly #held = new Map<ServerResponse, string>();
-  /** Each part as text, as it was last sent. */
-  #known = new Map<string, string>();
+  /** Each part as it was last sent, and its text. */
+  #known = new Map<string, Known>();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(look: () => Parts) {
+  constructor(look: Look) {
     this.#look = look;
   }
 
@@ -111,14 +119,15 @@ export class Tabs {
 
   /** What is otherwise than it was; undefined where nothing is. */
   #changes(): Parts | undefined {
-    const now = new Map<string, string>();
-    for (const [name, part] of Object.entries(this.#look())) {
-      if (part !== undefined) now.set(name, JSON.stringify(part));
-    }
+    const now = new Map<string, Known>();
     const changed: Record<string, unknown> = {};
     let some = false;
-    for (const [name, text] of now) {
-      if (this.#known.get(name) === text) continue;
+    for (const [name, part] of Object.entries(this.#look(this.#known.size === 0))) {
+      if (part === undefined) continue;
+      const known = this.#known.get(name);
+      const text = known?.part === part ? known.text : JSON.stringify(part);
+      now.set(name, { part, text });
+      if (known?.text === text) continue;
       changed[name] = JSON.parse(text);
       some = true;
     }
@@ -132,6 +141,6 @@ export class Tabs {
   }
 }
 
-function partsOf(known: ReadonlyMap<string, string>): Parts {
-  return Object.fromEntries([...known].map(([name, text]) => [name, JSON.parse(text) as unknown]));
+function partsOf(known: ReadonlyMap<string, Known>): Parts {
+  return Object.fromEntries([...known].map(([name, { text }]) => [name, JSON.parse(text) as unknown]));
 }

@@ -6,22 +6,12 @@ import type { Duplex } from "node:stream";
 import type { Homes } from "../../contracts/engine/homes.js";
 import { CLOSING } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
+import { OF_CONNECTION } from "../../runtime/network/connection-headers.js";
 import { ENDPOINT_LIMITS } from "../session/limits.js";
 import { refuse } from "./write-reply.js";
 
-/** They are of one connection, and each of the two has its own. Node throws at a trailer where the length is told. */
-const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
-  "connection",
-  "content-length",
-  "date",
-  "expect",
-  "keep-alive",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
+/** Each of the two connections has its own: Node throws at a trailer where the length is told. So has each answer its date. */
+const NOT_PASSED: ReadonlySet<string> = new Set([...OF_CONNECTION, "date"]);
 
 const LOST =
   "The gateway that has this session or call was lost before it had answered: it is unknown what became of the request.";
@@ -109,7 +99,7 @@ function ownHeaders(raw: readonly string[]): string[] {
   const headers: string[] = [];
   for (let n = 0; n + 1 < raw.length; n += 2) {
     const [name = "", value = ""] = [raw[n], raw[n + 1]];
-    if (!OF_THE_CONNECTION.has(name.toLowerCase())) headers.push(name, value);
+    if (!NOT_PASSED.has(name.toLowerCase())) headers.push(name, value);
   }
   return headers;
 }

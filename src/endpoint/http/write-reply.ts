@@ -13,7 +13,7 @@ import { cutConnection } from "./queued-answers.js";
 import type { SlowReaders } from "./slow-readers.js";
 import { EVENT_END, eventHead } from "./sse.js";
 
-/** From here on a reply is written in pieces rather than copied next to its head, and has its time to be read. */
+/** From here on a reply has its time to be read, and is not read for its status. */
 const LARGE_BYTES = 64 * KIB;
 /** An id that stands so near the beginning is written with what is before it. */
 const HEAD_BYTES = 128;
@@ -46,7 +46,7 @@ export function writeReply(
   else if (reply.kind === "bytes" && reply.latin1 !== undefined) {
     sendLatin1(res, status, spliceLatin1(reply, reply.latin1, idText));
     watchReader(res, readers, owner);
-  } else if (reply.kind === "bytes" && isLarge(reply)) writeLarge(res, reply, idText, readers, owner);
+  } else if (reply.kind === "bytes" && liesAlone(reply)) writeBytes(res, status, reply, idText, readers, owner);
   else sendBytes(res, status, renderReply(reply, idText), readers, owner);
 }
 
@@ -124,11 +124,26 @@ function sendLatin1(res: ServerResponse, status: number, text: string): void {
   res.end();
 }
 
-/** Writes a large reply as it lies in memory. */
-function writeLarge(res: ServerResponse, reply: BytesReply, idText: string, readers: SlowReaders, owner: string): void {
+/**
+ * Whether a reader that is slow would hold little else by it: what is a part of a longer read is copied out, so that only
+ * what is counted is held.
+ */
+function liesAlone(reply: BytesReply): boolean {
+  return isLarge(reply) || reply.bytes.buffer.byteLength <= 2 * reply.bytes.length;
+}
+
+/** Writes a reply as it lies in memory: to copy it next to its head would cost more than to write one more piece. */
+function writeBytes(
+  res: ServerResponse,
+  status: number,
+  reply: BytesReply,
+  idText: string,
+  readers: SlowReaders,
+  owner: string,
+): void {
   const length = replySize(reply) - (reply.idEnd - reply.idStart) + Buffer.byteLength(idText);
   res.cork();
-  res.writeHead(200, ["Content-Type", "application/json", "Content-Length", String(length)]);
+  res.writeHead(status, jsonHeaders(length));
   if (reply instanceof PiecedReply) {
     for (const piece of reply.under(idText)) res.write(piece);
     // A response that is cut off never finishes: what it held is the collector's.

@@ -11,7 +11,6 @@ import { isAtLeast } from "../../protocol/log-levels.js";
 import {
   idSpan,
   locate,
-  parseMessage,
   placeOfProgressToken,
   type RequestMessage,
   type ResponseMessage,
@@ -42,6 +41,8 @@ export interface CallContext {
   readonly clock: Clock;
   readonly parked: ParkedCalls<ModernCall>;
   readonly states: RequestStates;
+  /** Replies of legacy servers go as these wrote them. */
+  readonly asWritten?: true | undefined;
 }
 
 /** The only requests that `input_required` may answer. */
@@ -314,12 +315,14 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
 
   #toModern(reply: Reply): Reply {
     const error = errorOf(reply);
-    if (error?.code === URL_ELICITATION_REQUIRED) return this.#openFirst(error);
+    const isAsWritten = this.#context.asWritten === true && !("era" in reply && reply.era === "modern");
+    if (error?.code === URL_ELICITATION_REQUIRED && !isAsWritten) return this.#openFirst(error);
     if (this.#unasked !== undefined) {
       const unasked = this.#failedForWantOf(this.#unasked, error, reply);
       const lacking = Object.assign({}, ...this.#unasked.map((one) => one.lacking)) as JsonObject;
       if (unasked !== undefined) return { kind: "error", error: missingCapability(unasked, lacking) };
     }
+    if (isAsWritten) return reply;
     const { method, params } = this.message;
     const mayAsk = error === undefined && reply.kind === "bytes" && reply.era === "modern" && IN_ROUNDS.has(method);
     return toModern(
@@ -339,7 +342,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     const json = message.text.slice(at.start, at.end);
     const state = this.#context.states.sealServers({ principalId: this.principalId, json });
     const text = splice(message.text, [{ start: at.start, end: at.end, text: JSON.stringify(state) }]);
-    const span = idSpan(parseMessage(text));
+    const span = idSpan(scanText(text));
     return span === undefined ? reply : new WholeReply(Buffer.from(text), span, "modern");
   }
 

@@ -5,7 +5,7 @@ import type { Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type RpcError } from "../../protocol/jsonrpc.js";
-import { type NotificationMessage, parseMessage, type RequestMessage, rewrite } from "../../protocol/message.js";
+import { edited, locate, type NotificationMessage, type RequestMessage } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
 import type { Clock } from "../../runtime/clock.js";
 import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
@@ -28,6 +28,8 @@ export interface ModernEraOptions {
   readonly failed: (error: unknown) => void;
   /** This gateway, where there are several. */
   readonly home?: string | undefined;
+  /** Replies of legacy servers go as these wrote them: whoever asks makes them modern. */
+  readonly asWritten?: true | undefined;
 }
 
 const REQUEST_STATE = ["params", "requestState"];
@@ -60,14 +62,14 @@ export class ModernEra {
   readonly #presences: Presences;
   readonly #calls: CallContext;
 
-  constructor({ service, sealer, limits, held, clock, failed, home }: ModernEraOptions) {
+  constructor({ service, sealer, limits, held, clock, failed, home, asWritten }: ModernEraOptions) {
     this.#service = service;
     this.#limits = limits;
     this.#clock = clock;
     this.#failed = failed;
     this.#presences = new Presences(service, limits);
     const parked = new ParkedCalls<ModernCall>(limits, clock);
-    this.#calls = { limits, held, clock, parked, states: new RequestStates(sealer, home) };
+    this.#calls = { limits, held, clock, parked, states: new RequestStates(sealer, home), asWritten };
   }
 
   /** Principals at paths that have been used of late. */
@@ -146,10 +148,7 @@ export class ModernEra {
   #withServers(outlet: Outlet, presence: Presence, { principalId, json }: ForwardedState): void {
     if (principalId !== presence.principal.id) fail(outlet, stale("it was given to somebody else"));
     else {
-      const text = rewrite(outlet.message, [{ path: REQUEST_STATE, json }]);
-      const message = parseMessage(text) as RequestMessage;
-      message.held = outlet.message.held;
-      this.#call(outlet, presence, message);
+      this.#call(outlet, presence, withState(outlet.message, json));
     }
   }
 
@@ -212,6 +211,15 @@ export class ModernEra {
   close(fault: Fault, whose?: (principal: Principal) => boolean): void {
     this.#presences.close(fault, whose);
   }
+}
+
+function withState(message: RequestMessage, json: string): RequestMessage {
+  const at = locate(message, REQUEST_STATE);
+  if (at === undefined) return message;
+  const params = { ...message.params, requestState: JSON.parse(json) as unknown };
+  const changed = edited(message, [{ start: at.start, end: at.end, text: json }], params);
+  changed.held = message.held;
+  return changed;
 }
 
 function fail(outlet: Outlet, error: RpcError): void {

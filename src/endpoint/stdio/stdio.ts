@@ -43,6 +43,8 @@ export interface StdioEndpointOptions {
   readonly principal: Principal;
   /** It takes a tool's structured output as the server gives it, whatever agents of its era take. */
   readonly takesAnyOutput?: true;
+  /** It takes replies of legacy servers as these wrote them, also to its modern requests. */
+  readonly asWritten?: true;
   /** Where it is given, the agent sees this server alone, as at `/mcp/<server>`. */
   readonly scope?: string;
   /** Seals what a modern agent brings back to us. Where it is absent, the pipe makes a key of its own. */
@@ -106,7 +108,7 @@ class Stdio implements StdioEndpoint {
     this.#held = held;
     this.#owner = principal.id;
     const failed = (error: unknown) => log?.({ kind: "failed", error });
-    const { takesAnyOutput, ownWords } = options;
+    const { takesAnyOutput, asWritten, ownWords } = options;
     this.#ownWords = ownWords;
     const shared = {
       service,
@@ -121,7 +123,7 @@ class Stdio implements StdioEndpoint {
       failed,
     };
     const sealer = options.sealer ?? createSealer(randomBytes(SEALING_KEY_BYTES));
-    const modern = new ModernPipe({ ...shared, era: new ModernEra({ ...shared, sealer }) });
+    const modern = new ModernPipe({ ...shared, era: new ModernEra({ ...shared, sealer, asWritten }) });
     this.#peer = new PipePeer({ ...shared, modern, introduced: options.introduced });
     const events = {
       onLine: (line: Buffer) => this.#line(line),

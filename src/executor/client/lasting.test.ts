@@ -254,7 +254,8 @@ describe("an executor of ours", () => {
     await expect(answer).rejects.toMatchObject({ code: "failed", sent: false, networkCode: "ECONNREFUSED" });
   });
 
-  it("[exec-4] a cut is not seen: requests, pieces and new requests go on over the next socket", async () => {
+  /** A body of which a piece has come when the socket is cut. */
+  async function cutInBody(): Promise<AsyncIterable<unknown>> {
     const answer = client.requestStream(get("https://example.test/long"));
     const { id } = await peer.request();
     peer.head(id);
@@ -263,6 +264,11 @@ describe("an executor of ours", () => {
     await peer.flushed();
     peer.ws.terminate();
     await expect.poll(() => client.state).not.toBe("ready");
+    return body;
+  }
+
+  it("[exec-4] a cut is not seen: requests, pieces and new requests go on over the next socket", async () => {
+    const body = await cutInBody();
     // Made while nobody is there: kept, and sent when somebody is.
     const meanwhile = client.request(get("https://example.test/meanwhile"));
     const again = await scripted.accept();
@@ -286,14 +292,7 @@ describe("an executor of ours", () => {
   });
 
   it("[exec-3] an executor that knows nothing of the session any more is a disconnect, after what came", async () => {
-    const answer = client.requestStream(get("https://example.test/long"));
-    const { id } = await peer.request();
-    peer.head(id);
-    peer.delta("http-1", 1, "one ");
-    const { body } = await answer;
-    await peer.flushed();
-    peer.ws.terminate();
-    await expect.poll(() => client.state).not.toBe("ready");
+    const body = await cutInBody();
     const never = client.request(get("https://example.test/meanwhile"));
     const refused = expect(never).rejects.toMatchObject({ code: "disconnected", sent: false });
     const again = await scripted.accept();

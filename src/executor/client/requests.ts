@@ -1,6 +1,7 @@
 // The requests of a client: sends them over the conversation of the moment, and gives what comes back to the one that
 // it is for. Which conversation that is, and whether there is one, the client says.
 
+import { messageOf } from "../../runtime/expected-error.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import { Table } from "../../runtime/table.js";
 import type { Channel } from "../../sockets/channel.js";
@@ -212,7 +213,7 @@ export class Requests implements StreamOwner {
     try {
       body = Buffer.isBuffer(source) ? source : await collected(source, MAX_WHOLE_BODY_BYTES, () => stream.isOver);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       stream.fail(new ExecutorError("cancelled", `the request's body failed: ${why}`, { sent: false }));
       return;
     }

@@ -1,5 +1,6 @@
 // Sends a request's body as it comes, as far as the executor's credit and the connection's room go.
 
+import { messageOf } from "../../runtime/expected-error.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import { renderBrokenDelta, renderDelta } from "../wire/frame.js";
 import { MAX_STREAMED_BODY_BYTES } from "../wire/limits.js";
@@ -56,7 +57,7 @@ export class UploadSender {
       return undefined;
     } catch (error) {
       if (this.#stopped) return undefined;
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       this.#way.send(renderBrokenDelta(UPLOAD, this.#id, ++this.#seq, why));
       this.stop();
       if (error instanceof ExecutorError) return error;

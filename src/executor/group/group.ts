@@ -83,6 +83,9 @@ interface Member {
   retiring: NodeJS.Timeout | undefined;
 }
 
+/** What is known of a member before it has done anything. */
+type Facts = Pick<Member, "gateway" | "where" | "key" | "principal" | "machine">;
+
 interface Waiter {
   resolve(): void;
   reject(error: ExecutorError): void;
@@ -318,8 +321,21 @@ export class ExecutorGroup {
     return this.#members.some(isUsable);
   }
 
-  #join(dial: Dial | undefined, more: Pick<Member, "where" | "key" | "principal" | "machine">): Member {
+  #join(dial: Dial | undefined, more: Facts): Member {
     const client = this.#options.makeClient(dial, () => this.#changed(member));
+    const member = this.#add(client, more);
+    return member;
+  }
+
+  #joinElsewhere(gateway: string, makePassed: NonNullable<GroupOptions["makePassed"]>): PassedMember {
+    const client = makePassed(gateway, () => this.#changed(member));
+    const none = { key: undefined, principal: undefined, machine: undefined };
+    const member = this.#add(client, { gateway, where: `gateway ${gateway}`, ...none });
+    this.#elsewhere.set(gateway, client);
+    return client;
+  }
+
+  #add(client: GroupClient, more: Facts): Member {
     const member: Member = {
       client,
       ...more,
@@ -331,26 +347,6 @@ export class ExecutorGroup {
     };
     this.#members.push(member);
     return member;
-  }
-
-  #joinElsewhere(gateway: string, makePassed: NonNullable<GroupOptions["makePassed"]>): PassedMember {
-    const client = makePassed(gateway, () => this.#changed(member));
-    const member: Member = {
-      client,
-      gateway,
-      where: `gateway ${gateway}`,
-      key: undefined,
-      principal: undefined,
-      machine: undefined,
-      calls: 0,
-      isAnew: false,
-      state: client.state,
-      sinceMs: this.#options.wall(),
-      retiring: undefined,
-    };
-    this.#members.push(member);
-    this.#elsewhere.set(gateway, client);
-    return client;
   }
 
   #changed(member: Member): void {

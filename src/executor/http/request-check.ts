@@ -2,6 +2,7 @@
 // them is said as -32602 with the field and what to do. Where a request may go is not asked here.
 
 import type { Readable } from "node:stream";
+import { OF_CONNECTION } from "../../runtime/network/connection-headers.js";
 import { MIB } from "../../runtime/sizes.js";
 import { decoded } from "../wire/frame.js";
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_CHARS, MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
@@ -48,19 +49,6 @@ const BASE64URL = /[-_]/;
 
 /** Not made by a client: a tunnel, and an echo of the request's secrets. */
 const REFUSED_METHODS = new Set(["CONNECT", "TRACE"]);
-
-/** Of one connection, which is the executor's own; lengths are set anew. */
-const OF_CONNECTION = new Set([
-  "connection",
-  "content-length",
-  "expect",
-  "keep-alive",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
 
 /** Carries what is wrong out of the readers below; never leaves this file. */
 class Wrong extends Error {}

@@ -3,6 +3,7 @@
 
 import type { Duplex } from "node:stream";
 import type { MemberState } from "../../contracts/executors.js";
+import { messageOf } from "../../runtime/expected-error.js";
 import type { GroupClient } from "../group/group.js";
 import { MAX_REQUESTS } from "../wire/limits.js";
 import type { HttpHeader } from "../wire/protocol.js";
@@ -236,8 +237,4 @@ class PassedRequest implements RequestHandle {
 
 function errorOf({ code, fact, remedy, sent, networkCode }: PassedError): ExecutorError {
   return new ExecutorError(code, fact, { remedy, sent, networkCode });
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

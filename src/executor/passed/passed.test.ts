@@ -1,8 +1,8 @@
 import type { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { histories } from "../../../test/faults/length.js";
+import { randomOf } from "../../../test/faults/random.js";
 import { PeerNetwork } from "../../../test/fixtures/store/peer-network.js";
-import { randomOf } from "../../../test/fixtures/store/virtual-stream.js";
 import type { HttpHeader } from "../wire/protocol.js";
 import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } from "../wire/types.js";
 import { Frame, FrameReader, jsonFrame } from "./frames.js";

@@ -4,6 +4,7 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BackoffLimits, fullJitter } from "../../runtime/backoff.js";
+import { messageOf } from "../../runtime/expected-error.js";
 import { safeAddress } from "../../runtime/redact/safe-url.js";
 import { DialError, dialSocket } from "../../sockets/dial.js";
 import { MACHINE_HEADER, SESSION_HEADER } from "../../sockets/protocol.js";
@@ -103,7 +104,7 @@ class Dialer {
       const status = error instanceof DialError ? error.status : undefined;
       const advice = status === undefined ? undefined : ADVICE[status];
       if (advice !== undefined) return { why: advice, limits: backoff.slow };
-      return { why: error instanceof Error ? error.message : String(error), limits: backoff.fast };
+      return { why: messageOf(error), limits: backoff.fast };
     }
     const since = performance.now();
     this.#socket = socket;

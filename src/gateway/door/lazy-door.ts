@@ -3,21 +3,20 @@
 
 import { fileURLToPath } from "node:url";
 import type { AdminSettings } from "../../contracts/settings.js";
-import type { GatewayStatus } from "../../contracts/status.js";
 import type { DurableMap } from "../../contracts/store.js";
 import type { DoorRecord, DoorTokens, OperatorDoor } from "../../control/door/door.js";
 import { ControlError, type ControlRoutes } from "../../control/server.js";
 import { systemClock } from "../../runtime/clock.js";
-import { shownParts, shownRoutes } from "./shown.js";
+import type { LookedAt } from "./looks.js";
+import { shownRoutes } from "./shown.js";
 
 /** Whoever has the port that the config names may let go of it: a gateway that is on its way out has gone by then. */
 const HOLD_AGAIN_MS = 5_000;
 
-export interface DoorOf {
+export interface DoorOf extends LookedAt {
   readonly state: { readonly door: DurableMap<DoorRecord>; readonly adminTokens: DoorTokens };
   readonly config: { readonly admin: AdminSettings | false | undefined };
   readonly log: { error(text: string): void };
-  status(): GatewayStatus;
   /** Somebody showed a token or a session that is none. */
   refused(address: string, path: string, why: string): void;
   /** Reads what the door shows, once, and follows its files then. Asked for where the config names some. */
@@ -105,16 +104,20 @@ export class LazyDoor {
   async #make(): Promise<OperatorDoor> {
     const admin = this.#admin;
     if (admin === false) throw new ControlError("denied", 'The config forbids the page: "admin" is false there.');
-    const { OperatorDoor, PageFiles } = await import("../../control/door/door.js");
+    const [{ OperatorDoor, PageFiles }, { Looks }] = await Promise.all([
+      import("../../control/door/door.js"),
+      import("./looks.js"),
+    ]);
     const { state } = this.#gateway;
     const routes = this.#routes();
+    const looks = new Looks(this.#gateway);
     const certificate = admin?.tls === undefined ? undefined : await this.#gateway.certificate(admin.tls);
     const door = new OperatorDoor({
       kept: state.door,
       // From the folder of the bundle's chunks, beside it.
       files: new PageFiles(fileURLToPath(new URL("../dashboard/", import.meta.url))),
       ...shownRoutes(routes),
-      look: () => shownParts(this.#gateway.status()),
+      look: (isWhole) => looks.look(isWhole),
       tokens: state.adminTokens,
       metrics: (form) => metricsOf(routes, form),
       held: admin === undefined ? undefined : { ...admin.listen, hosts: admin.hosts, tls: certificate?.now },

@@ -1,9 +1,8 @@
-// What the page at the operator's door is shown of a gateway, and which of the control routes it may use. Those that hand
+// Which of the control routes the page at the operator's door may use. Those that hand
 // out a secret that is in use, or that end the gateway, are not among them; none takes a command, an address or a path.
 
 import type { AuditAnswer } from "../../contracts/control/audit.js";
 import type { OutboxEntry } from "../../contracts/outbox.js";
-import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import type { ControlHandler, ControlRoutes } from "../../control/server.js";
 import { tokenRoutesOfPage } from "./token-routes.js";
 
@@ -109,27 +108,4 @@ function picked(routes: ControlRoutes, keys: readonly string[]): ControlRoutes {
       return [key, route];
     }),
   );
-}
-
-/** In parts, of which those that changed are sent: each server is one, so that one that works does not bring the others. */
-export function shownParts(status: GatewayStatus): Record<string, unknown> {
-  const { servers, outbox, mailboxes, shares, executors, conflicts, notes, config, memory, ...gateway } = status;
-  return {
-    gateway,
-    config,
-    conflicts,
-    notes,
-    shares,
-    executors,
-    outbox,
-    mailboxes,
-    order: servers.map(({ name }) => name),
-    ...Object.fromEntries(servers.map((server) => [`server/${server.name}`, shownServer(server)])),
-  };
-}
-
-/** Without what changes with each call and tells nobody anything: 500 servers in use would be sent anew all the time. */
-function shownServer({ cache, ...server }: ServerStatus): Omit<ServerStatus, "cache"> & Partial<ServerStatus> {
-  const hasAnswered = cache !== undefined && cache.hits + cache.coalesced > 0;
-  return hasAnswered ? { ...server, cache } : server;
 }

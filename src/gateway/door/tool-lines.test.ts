@@ -50,7 +50,7 @@ it("10,000 tools are told in short, and other work gets its turn between them [b
   }
   isOver = true;
   expect(count).toBe(10_000);
-  // Whatever the machine does meanwhile: one in 64 tools is the end of a turn.
+  // Whatever the machine does meanwhile: a turn ends after 64 tools at the latest.
   expect(others).toBeGreaterThan(100);
   expect(chars / count).toBeLessThan(600);
 });

@@ -3,10 +3,11 @@
 import type { RolesAnswer, ToolInShort } from "../../contracts/control/tools.js";
 import type { PinLine } from "../../contracts/pins.js";
 import { ControlError, type ControlRoutes, jsonLines } from "../../control/server.js";
-import { ownTurn } from "../../runtime/wait.js";
+import { KIB } from "../../runtime/sizes.js";
+import { SMALL_WORK_BYTES, turns } from "../../runtime/turns/turns.js";
 
-/** So many in one turn: with definitions of some kB each it takes a few milliseconds. */
-const TOOLS_A_TURN = 64;
+/** What a tool counts for at least, however short its definition is: the rules of all roles are asked for each. */
+const TOOL_BYTES = 16 * KIB;
 /** As much of a description as a row shows. */
 const DESCRIPTION_CHARS = 300;
 /** JSON of definitions, as models read it: four characters are about a token. */
@@ -72,10 +73,20 @@ function pinsOf(gateway: ToolsOfGateway): (server: string, ownName: string) => T
   return (server, ownName) => (isTrusted.has(server) ? "always" : byTool.get(`${server}/${ownName}`));
 }
 
-/** About how many tokens a definition costs. */
-function tokensOf({ name, description = "", inputSchema }: Listed): number {
-  const length = name.length + description.length + (JSON.stringify(inputSchema) ?? "").length;
-  return Math.ceil(length / CHARS_A_TOKEN);
+/** All tools, each with about how many tokens its definition costs, in turns; no more of them where whoever asked has gone. */
+async function* inTurns(tools: readonly Listed[], gone: AbortSignal): AsyncIterableIterator<[Listed, tokens: number]> {
+  let bytes = 0;
+  for (const tool of tools) {
+    if (bytes >= SMALL_WORK_BYTES) {
+      await turns.wait(bytes);
+      bytes = 0;
+    }
+    if (gone.aborted) return;
+    const { name, description = "", inputSchema } = tool;
+    const chars = name.length + description.length + (JSON.stringify(inputSchema) ?? "").length;
+    bytes += Math.max(TOOL_BYTES, chars);
+    yield [tool, Math.ceil(chars / CHARS_A_TOKEN)];
+  }
 }
 
 async function rolesAnswer(
@@ -84,12 +95,8 @@ async function rolesAnswer(
   signal: AbortSignal,
 ): Promise<RolesAnswer> {
   const roles = rulesByRole(gateway).map(([role, rule]) => ({ role, rule, tools: 0, tokens: 0 }));
-  let n = 0;
-  for (const tool of tools) {
-    if (n++ % TOOLS_A_TURN === 0 && n > 1) await ownTurn();
-    if (signal.aborted) break;
+  for await (const [tool, tokens] of inTurns(tools, signal)) {
     if (tool.quarantined !== undefined) continue;
-    const tokens = tokensOf(tool);
     for (const one of roles) {
       if (one.rule(tool.server, tool.ownName) !== undefined) continue;
       one.tools++;
@@ -110,13 +117,7 @@ async function* linesOf(
   { rule, roles, pins }: LineParts,
   signal: AbortSignal,
 ): AsyncIterableIterator<ToolInShort> {
-  let n = 0;
-  for (const tool of tools) {
-    if (n++ % TOOLS_A_TURN === 0 && n > 1) {
-      await ownTurn();
-      if (signal.aborted) return;
-    }
-    const { name, server, ownName, description = "", quarantined } = tool;
+  for await (const [{ name, server, ownName, description = "", quarantined }, tokens] of inTurns(tools, signal)) {
     const hiddenBy = rule?.(server, ownName);
     const allowed = roles.filter(([, hides]) => hides(server, ownName) === undefined).map(([role]) => role);
     const pin = pins(server, ownName);
@@ -125,7 +126,7 @@ async function* linesOf(
       server,
       ownName,
       description: description.slice(0, DESCRIPTION_CHARS),
-      tokens: tokensOf(tool),
+      tokens,
       ...(pin === undefined ? {} : { pin }),
       ...(allowed.length === roles.length ? {} : { roles: allowed }),
       ...(quarantined === undefined ? {} : { quarantined: true }),

@@ -1,6 +1,7 @@
-// What a gateway holds of a budget that several have together, where the engine does not take it back.
+// What a gateway holds of a budget that several have together, where the engine does not take it back, and what calls are told.
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { budgetFault } from "../../policy/budget.js";
 import type { BudgetGrants } from "../../policy/slices.js";
 import { MemoryMap } from "../../store/memory-map.js";
 import { StoreError } from "../../store/store-error.js";
@@ -49,5 +50,55 @@ it("is handed back when the engine is there again, also where it was away at the
   isAway = false;
   await looks(3);
   expect(granted()).toBe(1);
+  await budgets.close();
+});
+
+/** A budget of an hour, counted in `map`. */
+function hourly(map: MemoryMap<BudgetGrants>, calls: number) {
+  const options = { map, gateways: () => ["a"], self: "a", now: () => 1_000_000, wall: () => 1_000_000 };
+  const budgets = new SharedBudgets({ ...options, status: () => ({ state: "connected" }) as never });
+  const window = budgets.window("principal", "ann", { calls, windowMs: 3_600_000 });
+  return { budgets, window, full: () => window.full(1_000_000) };
+}
+
+it("is never called unanswered because other gateways were faster: whoever waits looks again [budget-slices]", async () => {
+  let races = 0;
+  const map = new (class extends MemoryMap<BudgetGrants> {
+    override async create(key: string, value: BudgetGrants) {
+      return ++races < 200 ? undefined : super.create(key, value);
+    }
+  })("budgets");
+  const { budgets, full } = hourly(map, 1_600);
+  for (let asked = full(); asked !== undefined; asked = full()) {
+    if (!("answered" in asked)) throw new Error(JSON.stringify(asked));
+    await asked.answered;
+  }
+  expect(races).toBe(200);
+  await budgets.close();
+});
+
+it("names limit, spent and reset in whatever it refuses, also where too many calls wait for the engine [budget-slices]", async () => {
+  let answer = () => {};
+  const map = new (class extends MemoryMap<BudgetGrants> {
+    override async create(key: string, value: BudgetGrants) {
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      return super.create(key, value);
+    }
+  })("budgets");
+  const { budgets, window, full } = hourly(map, 1_600);
+  const waits: Promise<void>[] = [];
+  let refused = full();
+  for (; refused !== undefined && "answered" in refused; refused = full()) waits.push(refused.answered);
+  if (refused === undefined) throw new Error("it was let through");
+  const { calls: limit, windowMs } = window;
+  const told = budgetFault({ scope: "principal", limit, windowMs, ...refused }, "any").message;
+  expect(told).toBe(
+    "Your call budget (1600 calls in 3600 s, 0 made) has 1000 calls that wait for what is left of it. Nothing was sent. Try again in 1 s.",
+  );
+  answer();
+  await Promise.all(waits);
+  expect(full()).toBeUndefined();
   await budgets.close();
 });

@@ -18,12 +18,14 @@ import { StoreError } from "../../store/store-error.js";
 
 /** A slice that was not spent from for so long is handed back: it may be wanted elsewhere. */
 const IDLE_MS = 1_000;
-/** Each lost race means that another gateway took a slice of the same budget. */
+/** Each lost race means that another gateway took a slice of the same budget: whoever waits looks then what is left. */
 const MAX_TRIES = 64;
 /** After an engine that did not answer, calls are refused for so long before it is asked again. */
 const RETRY_MS = 1_000;
 /** Calls of one budget that wait for a slice at once: more than come during one answer; beyond, they are told to come again. */
 const MAX_WAITING = 1_000;
+/** What waits has its answer by then, where the engine answers. */
+const CROWDED_MS = 1_000;
 /** Records of windows that are long over are looked for this often, by one of the gateways. */
 const SWEEP_MS = 10 * 60_000;
 /** Keys of the engine are of bounded length, and ids of principals are anybody's. */
@@ -144,10 +146,11 @@ class SharedWindow implements CallWindow {
     }
     const { state, nextTryMs } = status();
     const isAway = state !== "connected";
-    if (isAway || nowMs < this.#unansweredUntilMs || this.#waiting >= MAX_WAITING) {
+    if (isAway || nowMs < this.#unansweredUntilMs) {
       const resetsInMs = Math.ceil(Math.max(1, (isAway ? (nextTryMs ?? nowMs) : this.#unansweredUntilMs) - nowMs));
       return { spent, resetsInMs, isUnanswered: true };
     }
+    if (this.#waiting >= MAX_WAITING) return { spent, resetsInMs: CROWDED_MS, waiting: this.#waiting };
     if (this.#asking === undefined) this.#exchange();
     return { answered: this.#wait() };
   }
@@ -194,11 +197,8 @@ class SharedWindow implements CallWindow {
     void this.#begin("exchange", () => this.#take());
   }
 
-  #begin(what: "exchange" | "give back", act: () => Promise<boolean>): Promise<void> {
+  #begin(what: "exchange" | "give back", act: () => Promise<void>): Promise<void> {
     const done = act()
-      .then((isDone) => {
-        if (!isDone) this.#unansweredUntilMs = this.#options.now() + RETRY_MS;
-      })
       .catch((error: unknown) => {
         this.#unansweredUntilMs = this.#options.now() + RETRY_MS;
         // Where it may have been written, nobody knows whether what we hold still counts: it is as good as spent.
@@ -211,8 +211,8 @@ class SharedWindow implements CallWindow {
     return done;
   }
 
-  /** False where others were always faster. */
-  async #take(): Promise<boolean> {
+  /** Takes nothing where others were always faster. */
+  async #take(): Promise<void> {
     const { map, gateways, wall } = this.#options;
     for (let n = 0; n < MAX_TRIES; n++) {
       const found = map.read(this.#key);
@@ -223,24 +223,22 @@ class SharedWindow implements CallWindow {
         waiting: this.#waiting,
         wallMs: wall(),
       });
-      if (plan === undefined) return true;
+      if (plan === undefined) return;
       if (!(await this.#write(plan.record, found?.revision))) continue;
       this.#slice.taken(plan);
-      return true;
+      return;
     }
-    return false;
   }
 
-  async #giveBack(): Promise<boolean> {
+  async #giveBack(): Promise<void> {
     const { map, wall } = this.#options;
     for (let n = 0; n < MAX_TRIES; n++) {
       const found = map.read(this.#key);
       const left = this.#slice.giveBack(found?.value, wall());
       if (left !== undefined && !(await this.#write(left, found?.revision))) continue;
       this.#slice.forfeit();
-      return true;
+      return;
     }
-    return false;
   }
 
   async #write(record: BudgetGrants, revision: number | undefined): Promise<boolean> {

@@ -31,10 +31,13 @@ export class DrainError extends Error {
 export class Drain {
   readonly #engine: GatewayEngine;
   readonly #own: Drained;
+  readonly #wordsOf: (gateway: string) => readonly string[];
 
-  constructor(engine: GatewayEngine, own: Drained) {
+  /** `wordsOf` are those that people have for a gateway: its machine, its address. */
+  constructor(engine: GatewayEngine, own: Drained, wordsOf: (gateway: string) => readonly string[]) {
     this.#engine = engine;
     this.#own = own;
+    this.#wordsOf = wordsOf;
     engine.peers.answer(KIND, async (from, body) => {
       const { drainMs } = JSON.parse(Buffer.from(body).toString()) as { drainMs?: number };
       try {
@@ -59,7 +62,8 @@ export class Drain {
 
   #find(name: string): string {
     const all = this.#engine.partitions.gateways().map(({ gateway }) => gateway);
-    const found = all.filter((gateway) => gateway.startsWith(name));
+    const begun = all.filter((gateway) => gateway.startsWith(name));
+    const found = begun.length > 0 ? begun : all.filter((gateway) => this.#wordsOf(gateway).includes(name));
     const [one] = found;
     if (one !== undefined && found.length === 1) return one;
     const why =

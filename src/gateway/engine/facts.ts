@@ -1,6 +1,7 @@
 // What is known of how an engine keeps what it acknowledges: from the connection, and from the monitoring port where the config
 // names one.
 
+import { messageOf } from "../../runtime/expected-error.js";
 import type { Engine } from "../../store/nats/connection.js";
 import type { EngineFacts } from "../../store/nats/versions.js";
 
@@ -45,7 +46,7 @@ async function monitored(url: string | undefined): Promise<Monitored> {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
     return {
       ...nothing,
-      problem: `The monitoring address ${url} cannot be asked (${cause instanceof Error ? cause.message : String(cause)}). Mend "monitor" in "engine", or remove it.`,
+      problem: `The monitoring address ${url} cannot be asked (${messageOf(cause)}). Mend "monitor" in "engine", or remove it.`,
     };
   }
 }

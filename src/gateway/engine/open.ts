@@ -102,6 +102,7 @@ export async function openGatewayEngine(
         }
       },
     };
+    tellChanges(connection, log);
     // Nobody waits for it: the monitoring port may be slow.
     void tellPromises(connection, log);
     return { engine, key };
@@ -109,6 +110,23 @@ export async function openGatewayEngine(
     await connection.close();
     throw error;
   }
+}
+
+/** What an operator who reads the log has to know: that it went, why, that it is back, and that it is full. */
+function tellChanges(connection: Engine, log: EngineLog): void {
+  let before = connection.status;
+  connection.watch((status) => {
+    const { state, problem, node, full } = status;
+    if (state !== before.state && (state === "away" || state === "refused")) {
+      log.warn(`engine: ${problem ?? "It is away."} Calls go on; what has to be written waits for it.`);
+    }
+    if (state === "connected" && before.state !== "connected") log.info(`engine: connected to ${node} again`);
+    if (full !== undefined && before.full === undefined) {
+      log.warn(`engine: ${full} Until it has, nothing is kept, delivered or handed out.`);
+    }
+    if (full === undefined && before.full !== undefined && state === "connected") log.info("engine: it has room again");
+    before = status;
+  });
 }
 
 /** A start says which promises hold on this engine, and which do not. */

@@ -9,6 +9,7 @@ const away: EngineStatus = {
   version: "2.9.10",
   nextTryMs: 63_500,
   problem: "The connection was lost.",
+  full: undefined,
 };
 
 it("[engine-away] what is known of tokens holds for as long as the config says, and then until the engine is back", () => {

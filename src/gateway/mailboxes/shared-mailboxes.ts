@@ -8,7 +8,14 @@ import { Front, SharedBroker, SharedOperator } from "../../mailbox/shared/index.
 import type { Log } from "../../observe/log.js";
 import { systemClock } from "../../runtime/clock.js";
 import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
+import { SharedRoom } from "../../runtime/memory/shared-room.js";
 import type { BrokerModule, OpenMailboxes } from "./mailboxes.js";
+
+/**
+ * Of what the gateway may hold for others (`limits.heldBytes`), so much again is for mail that is stored: on an engine it is in memory
+ * too. A character outside Latin-1 has its whole text take twice its bytes: with that it is as much as all else that is held.
+ */
+const MAIL_TO_HELD = 1 / 2;
 
 const REDEEM = "mail.redeem";
 const REDEEM_MS = 5_000;
@@ -29,12 +36,13 @@ export async function openSharedMailboxes(parts: SharedMailboxesParts): Promise<
   const { engine, pairings, knows, log, held, pair, own: ownStatus } = parts;
   const { openBroker, openLocalLine, PeerConnection } = parts.broker;
   const { self, peers } = engine;
+  const room = new SharedRoom(() => held.limit * MAIL_TO_HELD);
   const broker = new SharedBroker({
     self,
     peers,
     partitions: await engine.mailPartitions(),
     now: systemClock.now,
-    open: (store, mayAct) => openBroker({ store, log, knows, mayAct }),
+    open: (store, mayAct) => openBroker({ store, log, knows, mayAct, room }),
     serve: (own, socket, peer: Peer, onEnd) =>
       // Who it is was proved at the broker to which it came, which says so to others too.
       new PeerConnection(socket, {

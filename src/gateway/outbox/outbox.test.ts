@@ -51,9 +51,12 @@ class Tracker {
       return { result: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo } };
     }
     if (method === "tools/list") {
-      return { result: { tools: [{ name: "create_issue", inputSchema: { type: "object" } }] } };
+      return {
+        result: { tools: ["create_issue", "find_issues"].map((name) => ({ name, inputSchema: { type: "object" } })) },
+      };
     }
     if (method !== "tools/call") return { error: { code: -32601, message: "no such method" } };
+    if ((params as JsonObject)["name"] === "find_issues") return { result: { content: [] } };
     const args = (params as JsonObject)["arguments"] as JsonObject;
     this.done.set(args["request_id"] as string, args);
     return { result: { content: [{ type: "text", text: `issue ${this.done.size}` }] } };
@@ -165,6 +168,28 @@ it("a write to a server that was ejected never left: it is kept, and delivered o
   await vi.waitFor(() => expect(tracker.done.size).toBe(3), SOON);
   expect([...tracker.done.values()].map(({ n }) => n)).toEqual([0, 1, 2]);
 }, 120_000);
+
+it("a write that waits for its server goes out as soon as any call of that is answered [ack-is-durable]", async () => {
+  const stateDir = mkdtempSync(join(tmpdir(), "toolway-outbox-gateway-"));
+  cleanUp.push(() => rmSync(stateDir, { recursive: true, force: true }));
+  // The longest waits: 0.5, 1, 1.5 and 3 seconds, so that the write is tried at 3 and at 6 seconds.
+  const random = vi.spyOn(Math, "random").mockReturnValue(0.999);
+  cleanUp.push(() => random.mockRestore());
+  const tracker = new Tracker();
+  await tracker.listen();
+  cleanUp.push(() => tracker.close());
+  const { client } = await begin(stateDir, tracker.port, { breaker: { failures: 1_000 } });
+  const call = (name: string, args: JsonObject) =>
+    client.callTool({ name: `tracker__${name}`, arguments: args }) as Promise<JsonObject>;
+  await call("create_issue", { n: 0 });
+  await tracker.close();
+  expect((await call("create_issue", { n: 1 }))["structuredContent"]).toMatchObject({ queued: true });
+  await new Promise((resolve) => setTimeout(resolve, 3_600));
+  expect(tracker.done.size).toBe(1);
+  await tracker.listen();
+  await call("find_issues", {});
+  await vi.waitFor(() => expect(tracker.done.size).toBe(2), { timeout: 1_500, interval: 20 });
+}, 30_000);
 
 it("a gateway that is closed at once closes its outbox before its store [ack-is-durable]", async () => {
   const stateDir = mkdtempSync(join(tmpdir(), "toolway-outbox-gateway-"));

@@ -46,6 +46,7 @@ export type OutboxModule = typeof import("../../outbox/index.js");
 interface RunningOutbox extends OutboxIntake {
   start(): void;
   poke(server?: string): void;
+  answers(server: string): void;
   limits: OutboxLimits;
   /** Deliveries end; what is under way is waited for, for so long. */
   stop(drainMs: number): Promise<void>;
@@ -124,6 +125,11 @@ export class GatewayOutbox implements OutboxIntake {
     this.#open?.outbox.poke(server);
   }
 
+  /** The server answers calls again that found something wrong with it before. Not in the turn of the answer itself. */
+  answers(server: string): void {
+    if (this.#open !== undefined) queueMicrotask(() => this.#open?.outbox.answers(server));
+  }
+
   take(call: AgentCall, server: string, tool: OwnToolName): boolean {
     // What the program and the operator do by hand is answered by the server or not at all.
     if (call.caller.principal === OPERATOR || this.#terms.get(server)?.get(tool) === undefined) return false;
@@ -188,6 +194,7 @@ export class GatewayOutbox implements OutboxIntake {
       take: (call, server, tool) => outbox.take(call, server, tool),
       start: () => outbox.start(),
       poke: (server) => outbox.poke(server),
+      answers: (server) => outbox.answers(server),
       set limits(limits: OutboxLimits) {
         outbox.lanes.room.limits = limits;
       },

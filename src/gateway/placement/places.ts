@@ -8,6 +8,7 @@ import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { ServerStatus } from "../../contracts/status.js";
 import { Fault } from "../../protocol/errors.js";
 import type { Era } from "../../protocol/modern.js";
+import { messageOf } from "../../runtime/expected-error.js";
 import { within } from "../../runtime/wait.js";
 import { newSecret } from "../../upstream/placed/words.js";
 import { serverIdentity } from "../state/server-identity.js";
@@ -30,10 +31,12 @@ export interface PlaceHello {
   readonly identity: string;
   /** What the other gateway says itself is to begin with it. Absent where an older one asks: then it says nothing. */
   readonly secret?: string;
+  /** It wants the replies of a legacy server as they are, and adds itself what its agents need. */
+  readonly asWritten?: true;
 }
 
 export type PlaceAnswer =
-  | { readonly kind: "here"; readonly serverEra?: Era }
+  | { readonly kind: "here"; readonly serverEra?: Era; readonly asWritten?: true }
   /** Another has it by now. */
   | { readonly kind: "moved" }
   /** It cannot be had there, which may change. */
@@ -136,15 +139,18 @@ export class ServerPlaces {
     try {
       stream = await this.#engine.peers.connect(owner, SERVER);
       const secret = newSecret();
-      stream.write(`${JSON.stringify({ ...hello, secret } satisfies PlaceHello)}\n`);
+      stream.write(`${JSON.stringify({ ...hello, secret, asWritten: true } satisfies PlaceHello)}\n`);
       const answer = await firstLine<PlaceAnswer>(stream, within(ANSWER_MS, signal));
-      if (answer.kind === "here" && !signal.aborted) return { stream, secret, serverEra: answer.serverEra };
+      if (answer.kind === "here" && !signal.aborted) {
+        const { serverEra, asWritten } = answer;
+        return { stream, secret, serverEra, isAsWritten: asWritten === true && serverEra === "legacy" };
+      }
       stream.on("error", () => {}).destroy();
       if (answer.kind === "down") return `at gateway ${owner}, ${answer.why}`;
       if (answer.kind !== "differs") return undefined;
     } catch (error) {
       stream?.on("error", () => {}).destroy();
-      return `gateway ${owner} did not answer (${error instanceof Error ? error.message : String(error)})`;
+      return `gateway ${owner} did not answer (${messageOf(error)})`;
     }
     throw new Fault(
       "unavailable",

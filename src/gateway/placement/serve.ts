@@ -8,7 +8,7 @@ import type { Pipeline } from "../../pipeline/pipeline.js";
 import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import { MIB } from "../../runtime/sizes.js";
 import { resultWithin } from "../../runtime/wait.js";
-import { MOVED, wordLine } from "../../upstream/placed/words.js";
+import { wordLine } from "../../upstream/placed/words.js";
 import type { ServerPool } from "../../upstream/servers.js";
 import { serverIdentity } from "../state/server-identity.js";
 import { firstLine } from "./first-line.js";
@@ -51,7 +51,7 @@ export async function servePlaced(stream: Duplex, parts: ServeParts): Promise<vo
     return;
   }
   const { places, servers, pipeline, held, failed } = parts;
-  const { server, secret } = hello;
+  const { server, secret, asWritten } = hello;
   const endpoint = createStdioEndpoint({
     service: new OneServer({ server, servers, pipeline, mayRun: () => places.mayRun(server) }),
     input: stream,
@@ -61,6 +61,7 @@ export async function servePlaced(stream: Duplex, parts: ServeParts): Promise<vo
     scope: server,
     limits: OF_A_GATEWAY,
     held,
+    ...(asWritten === undefined ? {} : { asWritten }),
     ...(secret === undefined ? {} : { ownWords: wordsUnder(secret) }),
     log: (event) => {
       if (event.kind === "failed") failed(event.error);
@@ -86,12 +87,17 @@ export async function servePlaced(stream: Duplex, parts: ServeParts): Promise<vo
 function wordsUnder(secret: string): OwnWords {
   return {
     instead: (reply, id) =>
-      reply.kind === "error" && reply.fault === MOVED ? wordLine(secret, { moved: Number(id) }) : undefined,
+      reply.kind === "error" && reply.fault?.code === "unavailable" && reply.fault.reason === "moved"
+        ? wordLine(secret, { moved: Number(id) })
+        : undefined,
     last: (taken) => wordLine(secret, { taken }),
   };
 }
 
-async function answerTo({ v, server, identity }: PlaceHello, { places, servers }: ServeParts): Promise<PlaceAnswer> {
+async function answerTo(
+  { v, server, identity, asWritten }: PlaceHello,
+  { places, servers }: ServeParts,
+): Promise<PlaceAnswer> {
   const one = v === 1 ? servers.supervised(server) : undefined;
   if (one === undefined || one.spec.placement !== "one" || serverIdentity(one.spec.target) !== identity) {
     return { kind: "differs" };
@@ -104,5 +110,5 @@ async function answerTo({ v, server, identity }: PlaceHello, { places, servers }
   }
   if (!places.mayRun(server)) return { kind: "moved" };
   if (one.intro === undefined) return { kind: "down", why: one.trouble ?? "it has not started yet" };
-  return { kind: "here", serverEra: one.intro.era ?? "legacy" };
+  return { kind: "here", serverEra: one.intro.era ?? "legacy", ...(asWritten === undefined ? {} : { asWritten }) };
 }

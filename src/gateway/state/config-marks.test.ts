@@ -12,7 +12,8 @@ const config = {
 it("a gateway whose config is another is told of by the others for as long as it lives [engine-same-config]", async () => {
   const map = new MemoryMap<ConfigMark>("configs");
   let nowMs = 0;
-  const gateway = (self: string, version = "1.0.0") => new ConfigMarks({ map, self, version, now: () => nowMs });
+  const gateway = (self: string, version = "1.0.0") =>
+    new ConfigMarks({ map, self, version, host: `host-${self}`, now: () => nowMs });
   const [a, b] = [gateway("a"), gateway("b", "1.1.0")];
   a.publish(config);
   // The same, written in another order.
@@ -26,7 +27,7 @@ it("a gateway whose config is another is told of by the others for as long as it
   // What of a config a person compares, the same at both.
   const [ofA, ofB] = [a.seen("a"), a.seen("b")];
   expect([ofA, ofB]).toEqual([b.seen("a"), b.seen("b")]);
-  expect(ofB).toEqual({ version: "1.1.0", config: expect.stringMatching(/^[\w-]{8}$/) });
+  expect(ofB).toMatchObject({ version: "1.1.0", config: expect.stringMatching(/^[\w-]{8}$/) });
   expect(ofA?.config).not.toBe(ofB?.config);
   expect(a.seen("c")).toBeUndefined();
   // Its secrets are in no mark.
@@ -43,4 +44,18 @@ it("a gateway whose config is another is told of by the others for as long as it
   expect(map.get("b")).toBeUndefined();
   await a.close();
   expect([...map.entries()]).toEqual([]);
+});
+
+it("a gateway says where it is: its machine, the name of its config and where it listens, and not the folder", () => {
+  const map = new MemoryMap<ConfigMark>("configs");
+  const marks = new ConfigMarks({ map, self: "a", version: "1.0.0", host: "web-1", now: () => 0 });
+  marks.publish({ ...config, path: "/home/ann/secret-project/toolway.json" });
+  expect(marks.seen("a")?.place).toEqual({ host: "web-1", file: "toolway.json", address: undefined });
+  marks.listensAt("http://127.0.0.1:7420/mcp");
+  const place = { host: "web-1", file: "toolway.json", address: "127.0.0.1:7420" };
+  expect([marks.seen("a")?.place, map.get("a")?.place]).toEqual([place, place]);
+  // Another config of the same gateway, which listens where it did.
+  marks.publish({ ...config, path: "/elsewhere/other.json" });
+  expect(map.get("a")?.place).toEqual({ ...place, file: "other.json" });
+  expect(JSON.stringify([...map.entries()])).not.toContain("secret-project");
 });

@@ -2,6 +2,8 @@
 // or send what the others do not. A mark is written at the start, when the config changes, and now and then as a sign of life.
 
 import { createHash } from "node:crypto";
+import { basename } from "node:path";
+import type { GatewayPlace } from "../../contracts/status.js";
 import type { SharedMap } from "../../contracts/store.js";
 
 /** One small write for each gateway. */
@@ -18,6 +20,8 @@ const SHORT_HASH = 8;
 
 /** What of a config is compared. */
 export interface ComparedConfig {
+  /** Not compared: the same config may lie anywhere. Its name is told. */
+  readonly path?: string | undefined;
   readonly servers: readonly { readonly name: string }[];
   readonly roles: unknown;
   readonly unlistedRoles: unknown;
@@ -33,6 +37,14 @@ export interface ConfigMark {
   readonly servers: Readonly<Record<string, string>>;
   readonly roles: string;
   readonly menus: string;
+  /** Absent in the marks of earlier versions. */
+  readonly place?: GatewayPlace;
+}
+
+interface SeenMark {
+  readonly version: string;
+  readonly config: string;
+  readonly place: GatewayPlace | undefined;
 }
 
 interface ConfigMarksOptions {
@@ -40,6 +52,8 @@ interface ConfigMarksOptions {
   /** This gateway. */
   readonly self: string;
   readonly version: string;
+  /** The machine. */
+  readonly host: string;
   readonly now: () => number;
 }
 
@@ -51,6 +65,7 @@ export class ConfigMarks {
   readonly #short = new Map<string, { readonly key: string; readonly hash: string }>();
   readonly #unwatch: () => void;
   #own: ConfigMark | undefined;
+  #address: string | undefined;
 
   constructor(options: ConfigMarksOptions) {
     this.#options = options;
@@ -62,15 +77,25 @@ export class ConfigMarks {
   }
 
   /** What we go by from now on. */
-  publish({ servers, roles, unlistedRoles, menus }: ComparedConfig): void {
+  publish({ path, servers, roles, unlistedRoles, menus }: ComparedConfig): void {
+    const file = path === undefined ? undefined : basename(path);
     this.#own = {
       v: 1,
+      place: { host: this.#options.host, file, address: this.#address },
       toolway: this.#options.version,
       beat: 0,
       servers: Object.fromEntries(servers.map((server) => [server.name, hashOf(server)])),
       roles: hashOf([roles, unlistedRoles]),
       menus: hashOf(menus),
     };
+    this.beat();
+  }
+
+  /** Where agents reach us from now on. */
+  listensAt(url: string): void {
+    this.#address = new URL(url).host;
+    if (this.#own?.place === undefined) return;
+    this.#own = { ...this.#own, place: { ...this.#own.place, address: this.#address } };
     this.beat();
   }
 
@@ -105,10 +130,11 @@ export class ConfigMarks {
   }
 
   /** What a gateway that lives goes by; undefined of one that has not said so. */
-  seen(gateway: string): { readonly version: string; readonly config: string } | undefined {
+  seen(gateway: string): SeenMark | undefined {
     const { map, self } = this.#options;
     const mark = gateway === self ? this.#own : map.get(gateway);
-    return mark === undefined ? undefined : { version: mark.toolway, config: this.#shortHash(gateway, mark) };
+    if (mark === undefined) return undefined;
+    return { version: mark.toolway, config: this.#shortHash(gateway, mark), place: mark.place };
   }
 
   /** A status is asked for twice a second by open pages, and 500 servers have a hash each: made once for each config. */

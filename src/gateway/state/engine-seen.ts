@@ -5,13 +5,16 @@ import type { EngineSeen } from "../../contracts/status.js";
 import type { Clock } from "../../runtime/clock.js";
 import type { ConfigMarks } from "./config-marks.js";
 
+/** What an engine without room means to people: even who acts for a queue has to be written down. */
+const NOTHING_KEPT = "Until it has, nothing is kept, delivered or handed out; what it has already stays.";
+
 export function engineSeen(
   engine: GatewayEngine | undefined,
   marks: Pick<ConfigMarks, "differences" | "seen"> | undefined,
   clock: Clock,
 ): EngineSeen | undefined {
   if (engine === undefined) return undefined;
-  const { state, node, version, sinceMs, nextTryMs, problem } = engine.status();
+  const { state, node, version, sinceMs, nextTryMs, problem, full } = engine.status();
   // To a second: two clocks that are read one after the other differ by a little each time, and pages are sent what changed.
   const iso = (ms: number) => new Date(Math.round((clock.wall() + ms - clock.now()) / 1_000) * 1_000).toISOString();
   return {
@@ -20,7 +23,7 @@ export function engineSeen(
     node,
     version,
     since: iso(sinceMs),
-    problem,
+    problem: problem ?? (full === undefined ? undefined : `${full} ${NOTHING_KEPT}`),
     nextTry: nextTryMs === undefined ? undefined : iso(nextTryMs),
     isStale: engine.staleForMs() !== undefined,
     held: engine.shared.stats().held ?? 0,
@@ -32,6 +35,7 @@ export function engineSeen(
         isThis: gateway === engine.self,
         isLeaving,
         partitions,
+        place: marks?.seen(gateway)?.place,
         version: marks?.seen(gateway)?.version,
         config: marks?.seen(gateway)?.config,
       }))

@@ -4,6 +4,7 @@
 
 import type { Store } from "../../contracts/store.js";
 import type { Log } from "../../observe/log.js";
+import type { RoomAccount, SharedRoom } from "../../runtime/memory/shared-room.js";
 import type { ElapsedClock } from "../elapsed-clock.js";
 import { ownerOf } from "../wire/address.js";
 import type { Deliver, LiveFrame, MessageName } from "../wire/frames.js";
@@ -24,6 +25,7 @@ import { MailStore } from "./mail-store.js";
 import { type Answerable, Mailbox, type Subscription } from "./mailbox.js";
 import type { BrokerInside } from "./operator.js";
 import { BindWrite, PendingHandOuts } from "./pending-hand-outs.js";
+import { keyOf } from "./queue.js";
 import type { Consumer, Ended } from "./queue-terms.js";
 import {
   bindingOf,
@@ -46,6 +48,8 @@ export interface BrokerOptions {
   knows(owner: string): boolean;
   /** Asked before anything is handed out, ended or said to be held, where another may have taken over. Default: always. */
   readonly mayAct?: (() => boolean) | undefined;
+  /** Bounds what it holds together with other brokers, where stored messages stay in memory. Default: the disk's bounds alone. */
+  readonly room?: SharedRoom | undefined;
 }
 
 /** A message that is not taken: why, in words for whoever sent it. */
@@ -72,6 +76,7 @@ export class Broker {
   readonly #log: Log;
   readonly #knows: BrokerOptions["knows"];
   readonly #mayAct: () => boolean;
+  readonly #account: RoomAccount | undefined;
   readonly #mailboxes = new Map<string, Mailbox>();
   /** All that is stored, by sender and id. */
   readonly #letters = new Map<string, Letter>();
@@ -84,7 +89,8 @@ export class Broker {
   #timerMs = Number.POSITIVE_INFINITY;
   #isClosed: boolean = false;
 
-  constructor({ store, clock, log, knows, mayAct = () => true }: BrokerOptions) {
+  constructor({ store, clock, log, knows, mayAct = () => true, room }: BrokerOptions) {
+    this.#account = room?.open();
     this.#mail = new MailStore(store, log);
     const resume = (mailbox: Mailbox, consumer: Consumer) => this.pause(mailbox.address, consumer, false);
     const look = (mailbox: Mailbox) => this.#look(mailbox);
@@ -186,7 +192,7 @@ export class Broker {
     const finished = acknowledges === undefined ? undefined : this.#ownLetter(sender, acknowledges);
     let sequence: number;
     try {
-      sequence = await this.#mail.add(recordText(header, text), finished);
+      sequence = await this.#mail.add(recordText(header, text), finished, sender.owner);
     } catch (error) {
       mailbox.queue.abandon(sender.owner, bytes, correlationId);
       this.#unreserve(from, id);
@@ -224,7 +230,7 @@ export class Broker {
     } else {
       const noRoom = mailbox.queue.admit(sender.owner, kind, bytes, answers);
       if (noRoom === undefined) return mailbox;
-      why = refusalOf(noRoom, to);
+      why = refusalOf(noRoom, to, sender.owner, this.#account?.room);
       this.#unreserve(sender.address, id);
     }
     this.#look(mailbox);
@@ -306,7 +312,7 @@ export class Broker {
       return false;
     });
     if (finished.length === 0) return others;
-    void this.#mail.remove(finished, "that messages were acknowledged");
+    this.#mail.removeSoon(finished);
     this.#look(mailbox);
     return others;
   }
@@ -506,7 +512,7 @@ export class Broker {
       if (this.#mailboxes.size >= MAX_MAILBOXES) {
         throw new DeliveryRefusal(`the broker has ${MAX_MAILBOXES} mailboxes in use, which is its limit`);
       }
-      mailbox = new Mailbox(address);
+      mailbox = new Mailbox(address, this.#account);
       this.#mailboxes.set(address, mailbox);
     }
     return mailbox;
@@ -573,6 +579,7 @@ export class Broker {
 
   close(): void {
     this.#isClosed = true;
+    this.#account?.close();
     clearTimeout(this.#timer);
     clearInterval(this.#sweep);
   }
@@ -583,10 +590,6 @@ interface Answer {
   readonly header: Header;
   readonly bytes: number;
   readonly record: string;
-}
-
-function keyOf(sender: string, id: string): string {
-  return `${sender}\0${id}`;
 }
 
 function senderOf(mailbox: Mailbox | undefined, consumer: Consumer, { id, from }: MessageName): string | undefined {

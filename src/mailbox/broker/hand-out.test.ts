@@ -82,6 +82,17 @@ function onDisk(id: string): string | undefined | false {
 const turn = () => vi.advanceTimersByTimeAsync(0);
 
 describe("what a broker hands out", () => {
+  it("is off the disk some time after it is acknowledged, for which nobody waits; what is taken back is off it at once", async () => {
+    const taker = new Taker("J1", 1);
+    await deliver("m-1");
+    await deliver("m-2");
+    expect(taker.got).toEqual(["m-1"]);
+    expect(taker.ack("m-1")).toBe(true);
+    expect([store.unawaited, [...store.log("mail").entries()].length]).toEqual([1, 1]);
+    expect(await broker.cancel(WORKER, "studio", "m-2")).toBe(true);
+    expect([store.unawaited, [...store.log("mail").entries()].length]).toEqual([1, 0]);
+  });
+
   it("does not leave before its own binding is on disk, whichever other write came back [no-double-effect]", async () => {
     await deliver("m-1");
     await deliver("m-2");

@@ -1,7 +1,7 @@
 // What a broker has on disk: its messages, whom they were handed to, and its dead letters. It writes and reads; what is
 // to be written is the broker's to decide.
 
-import type { Appended, Batch, DurableMap, OrderedLog, Store } from "../../contracts/store.js";
+import type { Appended, Batch, BatchOptions, DurableMap, OrderedLog, Store } from "../../contracts/store.js";
 import type { Log } from "../../observe/log.js";
 import { DeadLetters } from "./dead-letters.js";
 import type { Binding, HandOut } from "./queue-terms.js";
@@ -69,11 +69,14 @@ export class MailStore {
   }
 
   /** Resolves with its sequence number when it is on disk, and what it finishes is gone, in one commit. */
-  async add(record: string, finished: Letter | undefined): Promise<number> {
-    const added = await this.#store.batch((batch) => {
-      if (finished !== undefined) this.#removeIn(batch, finished);
-      return batch.append(this.#mail, record);
-    });
+  async add(record: string, finished: Letter | undefined, sender: string): Promise<number> {
+    const added = await this.#store.batch(
+      (batch) => {
+        if (finished !== undefined) this.#removeIn(batch, finished);
+        return batch.append(this.#mail, record);
+      },
+      { by: sender },
+    );
     return added.sequence;
   }
 
@@ -100,9 +103,13 @@ export class MailStore {
 
   /** What is not removed now comes again after a restart. */
   remove(letters: readonly Letter[], what: string): Promise<boolean> {
-    return this.#write(what, (batch) => {
-      for (const letter of letters) this.#removeIn(batch, letter);
-    });
+    return this.#write(what, (batch) => this.#removeAllIn(batch, letters));
+  }
+
+  /** They were acknowledged, which nobody is told: they go with the next commit. */
+  removeSoon(letters: readonly Letter[]): void {
+    const options = { mayWait: true };
+    void this.#write("that messages were acknowledged", (batch) => this.#removeAllIn(batch, letters), options);
   }
 
   /** One ended unfinished: resolves with the sequence number of the answer that goes out for it, if there is one. */
@@ -148,14 +155,18 @@ export class MailStore {
     if (isWritten) for (const [mailbox, sequences] of old) this.dead.forget(mailbox, sequences);
   }
 
+  #removeAllIn(batch: Batch, letters: readonly Letter[]): void {
+    for (const letter of letters) this.#removeIn(batch, letter);
+  }
+
   #removeIn(batch: Batch, { sequence, isRebound }: Letter): void {
     batch.remove(this.#mail, sequence);
     if (isRebound) batch.delete(this.#bindings, String(sequence));
   }
 
   /** Never rejects. */
-  #write(what: string, fn: (batch: Batch) => void): Promise<boolean> {
-    return this.#store.batch(fn).then(
+  #write(what: string, fn: (batch: Batch) => void, options?: BatchOptions): Promise<boolean> {
+    return this.#store.batch(fn, options).then(
       () => true,
       (error: Error) => {
         this.#log.error(`a broker could not write ${what}`, { why: error.message });

@@ -1,6 +1,7 @@
 // One mailbox of a broker: its queue, the consumers that take from it and how they are reached (their subscriptions), and
 // whom its owner may answer.
 
+import type { RoomAccount } from "../../runtime/memory/shared-room.js";
 import { MAX_ANSWERABLE, QUEUE_LIMITS } from "./limits.js";
 import type { PendingHandOuts } from "./pending-hand-outs.js";
 import { MailboxQueue } from "./queue.js";
@@ -35,7 +36,7 @@ export interface Answerable extends HandedTo {
 
 export class Mailbox {
   readonly address: string;
-  readonly queue = new MailboxQueue(QUEUE_LIMITS);
+  readonly queue: MailboxQueue;
   readonly subscriptions = new Map<Consumer, Subscription>();
   /** When its queue wants to be looked at, and its place in the broker's heap of those times. */
   dueMs: number = Number.POSITIVE_INFINITY;
@@ -43,8 +44,9 @@ export class Mailbox {
   /** What was handed out here, by sender and id, until the message's end: the owner may answer it. */
   readonly #answerable = new Map<string, Answerable>();
 
-  constructor(address: string) {
+  constructor(address: string, account: RoomAccount | undefined) {
     this.address = address;
+    this.queue = new MailboxQueue(QUEUE_LIMITS, account);
   }
 
   /** Nothing is in it, nobody takes from it, and there is nobody left to answer. */

@@ -9,7 +9,7 @@ import type {
   MessageSummary,
   Page,
 } from "../../contracts/status.js";
-import { ExpectedError, type ExpectedKind, kindOfCode } from "../../runtime/expected-error.js";
+import { CodedError } from "../../runtime/expected-error.js";
 import type { ElapsedClock } from "../elapsed-clock.js";
 import { ownerOf } from "../wire/address.js";
 import type { MailStore } from "./mail-store.js";
@@ -40,18 +40,8 @@ export interface Range {
 type OperatorErrorCode = "not-found" | "invalid" | "denied" | "full";
 
 /** What the operator wants cannot be done: why, in words. */
-export class OperatorError extends ExpectedError {
+export class OperatorError extends CodedError<OperatorErrorCode> {
   override readonly name = "OperatorError";
-  readonly code: OperatorErrorCode;
-
-  constructor(code: OperatorErrorCode, message: string) {
-    super(message);
-    this.code = code;
-  }
-
-  override get kind(): ExpectedKind {
-    return kindOfCode(this.code);
-  }
 }
 
 /** The messages that are meant: of one id, also from one sender alone; or all. */

@@ -1,5 +1,7 @@
 // The terms in which a mailbox's queue is spoken with: what it is told of messages and consumers, and what it tells.
 
+import type { NoSharedRoom } from "../../runtime/memory/shared-room.js";
+
 export interface QueueLimits {
   /** How long a message is a consumer's before it must say that it is still at it. */
   readonly leaseMs: number;
@@ -66,8 +68,8 @@ export interface Ended {
   readonly reason: string | undefined;
 }
 
-/** Why there is no room, as it is told: `messages` and `bytes` are the mailbox's, `share` the sender's half of them. */
-export type NoRoom = "messages" | "bytes" | "share" | "kinds";
+/** Why there is no room, as it is told: `messages` and `bytes` are the mailbox's, `share` the sender's half of them; the rest is of all mailboxes. */
+export type NoRoom = "messages" | "bytes" | "share" | "kinds" | NoSharedRoom;
 
 export type Cancelled =
   /** It was never handed out, or was given back unstarted, and now never will be. */

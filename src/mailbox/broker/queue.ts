@@ -5,6 +5,8 @@
 // The words: a consumer is a connection that takes messages, as far as it decides who gets what; a holding is what the
 // queue knows of one that is attached: the messages that it has, and how many more it may.
 
+import type { RoomAccount } from "../../runtime/memory/shared-room.js";
+import { KIB } from "../../runtime/sizes.js";
 import { Heap } from "./heap.js";
 import {
   ANYBODY,
@@ -65,10 +67,14 @@ interface Holding {
 
 const FOR_ANY = [undefined];
 
+/** What is known of one message beside its text, here and in the store, where that is in memory. */
+const KNOWN_BYTES = 2 * KIB;
+
 const isOlder = (a: Entry, b: Entry) => a.order < b.order;
 
 export class MailboxQueue {
   readonly #limits: QueueLimits;
+  readonly #account: RoomAccount | undefined;
   /** By sender and id: two senders may use the same id. */
   readonly #entries = new Map<string, Entry>();
   readonly #senders = new Map<string, SenderMail>();
@@ -85,8 +91,10 @@ export class MailboxQueue {
   #bytes = 0;
   #handOuts = 0;
 
-  constructor(limits: QueueLimits) {
+  /** `account` counts what it holds with what other mailboxes do, where that is bounded. */
+  constructor(limits: QueueLimits, account?: RoomAccount) {
     this.#limits = limits;
+    this.#account = account;
   }
 
   get messages(): number {
@@ -141,7 +149,10 @@ export class MailboxQueue {
     if (this.#messages + reserved + 1 > maxMessages) return "messages";
     if (this.#bytes + reserved * replyBytes + bytes > maxBytes) return "bytes";
     if (!this.#turns.has(kind) && this.#turns.size >= maxKinds) return "kinds";
-    if (hasRoom) return undefined;
+    // What was kept for a reply it has, whatever there is else.
+    const noRoom =
+      hasRoom && bytes <= replyBytes ? undefined : this.#account?.room.refusal(sender, bytes + KNOWN_BYTES, hasRoom);
+    if (hasRoom || noRoom !== undefined) return noRoom;
     const { messages, bytes: own } = this.#senders.get(sender) ?? { messages: 0, bytes: 0 };
     return (messages + 1) * 2 > maxMessages || (own + bytes) * 2 > maxBytes ? "share" : undefined;
   }
@@ -525,6 +536,7 @@ export class MailboxQueue {
   }
 
   #enter(mail: SenderMail, bytes: number): void {
+    this.#account?.change(mail.sender, bytes + KNOWN_BYTES);
     mail.messages++;
     mail.bytes += bytes;
     this.#messages++;
@@ -532,6 +544,7 @@ export class MailboxQueue {
   }
 
   #leave(mail: SenderMail, bytes: number): void {
+    this.#account?.change(mail.sender, -bytes - KNOWN_BYTES);
     mail.messages--;
     mail.bytes -= bytes;
     this.#messages--;
@@ -550,6 +563,6 @@ export class MailboxQueue {
 }
 
 /** Ids are free text without zero bytes. */
-function keyOf(sender: string, id: string): string {
+export function keyOf(sender: string, id: string): string {
   return `${sender}\0${id}`;
 }

@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import type { PartitionKeeper, Partitions } from "../../contracts/engine/partitions.js";
 import { PeerError, type Peers } from "../../contracts/engine/peers.js";
 import type { Store } from "../../contracts/store.js";
-import { resultWithin } from "../../runtime/wait.js";
+import { toldWithin } from "../../runtime/wait.js";
 import { NO_EVENTS } from "../../sockets/socket.js";
 import type { Broker } from "../broker/broker.js";
 import { MailboxOperator } from "../broker/operator.js";
@@ -188,15 +188,9 @@ export class SharedBroker implements PartitionKeeper {
   }
 
   /** Resolves when another may have it, or after so long. */
-  async moved(partition: number, ms: number): Promise<void> {
-    let end = () => {};
-    const changed = new Promise<void>((resolve) => {
-      end = this.#options.partitions.onChange((one) => {
-        if (one === partition) resolve();
-      });
-    });
-    await resultWithin(changed, ms);
-    end();
+  moved(partition: number, ms: number): Promise<void> {
+    const { partitions } = this.#options;
+    return toldWithin((told) => partitions.onChange((one) => one === partition && told()), ms);
   }
 
   /** A line that a peer of another broker has to a partition of ours. */

@@ -19,6 +19,7 @@ import { quicker } from "../../../test/faults/length.js";
 import { TestClock } from "../../../test/fixtures/test-clock.js";
 import { ownToolName } from "../../contracts/names.js";
 import { parseMessage, type RequestMessage } from "../../protocol/message.js";
+import { SMALL_WORK_BYTES, turns } from "../../runtime/turns/turns.js";
 import { type CallRecord, emptyRecord } from "../call-record.js";
 import { AuditLog, type AuditLogOptions } from "./audit-log.js";
 import type { ChainHead } from "./chain.js";
@@ -35,6 +36,7 @@ beforeEach(() => {
 
 afterEach(() => {
   vi.useRealTimers();
+  vi.restoreAllMocks();
   rmSync(dir, { recursive: true, force: true });
 });
 
@@ -501,5 +503,20 @@ it("a file is read backwards as it is read forwards, wherever its lines end", as
     const forwards: string[] = [];
     for await (const text of linesOf(path)) forwards.push(text);
     expect(forwards).toEqual(sizes.length > 3 ? [...texts, "torn"] : texts);
+  }
+});
+
+it("a file is read in turns, which know how many bytes are looked at [bounded]", async () => {
+  const path = join(dir, "lines");
+  const text = `${"x".repeat(999)}\n`.repeat(300);
+  writeFileSync(path, text);
+  const wait = vi.spyOn(turns, "wait");
+  for (const read of [linesOf, linesBackwards]) {
+    let lines = 0;
+    for await (const _ of read(path)) lines++;
+    expect(lines).toBe(300);
+    expect(wait.mock.calls.reduce((sum, [bytes]) => sum + bytes, 0)).toBe(text.length);
+    expect(Math.max(...wait.mock.calls.map(([bytes]) => bytes))).toBeLessThanOrEqual(SMALL_WORK_BYTES);
+    wait.mockClear();
   }
 });

@@ -312,12 +312,19 @@ export class AuditLog implements CallSink {
       const json = JSON.stringify(args);
       return { hmac: this.#hmac.of(json), length: json.length };
     }
-    const json = JSON.stringify(args, (name, value: unknown) => {
-      if (SECRET_NAME.test(name)) return REDACTED;
-      return typeof value === "string" ? redactShapes(this.#options.redact(server, value)) : value;
-    });
-    return json.length > MAX_REDACTED_CHARACTERS ? { length: json.length } : (JSON.parse(json) as unknown);
+    const shown = redactedValue("", args, (text) => redactShapes(this.#options.redact(server, text)));
+    const { length } = JSON.stringify(shown);
+    return length > MAX_REDACTED_CHARACTERS ? { length } : shown;
   }
+}
+
+/** How deep it goes is bounded where messages are read. */
+function redactedValue(name: string, value: unknown, redact: (text: string) => string): unknown {
+  if (SECRET_NAME.test(name)) return REDACTED;
+  if (typeof value === "string") return redact(value);
+  if (Array.isArray(value)) return value.map((one, index) => redactedValue(String(index), one, redact));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, redactedValue(key, one, redact)]));
 }
 
 function shortened(target: Readonly<Record<string, string>>): Record<string, string> {

@@ -4,12 +4,12 @@
 import { createReadStream } from "node:fs";
 import { type FileHandle, open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { ownTurn } from "../../runtime/wait.js";
+import { turns } from "../../runtime/turns/turns.js";
 
 /** Fifteen digits hold every safe number. */
 const NAME = /^audit-(\d{15})\.jsonl$/;
 
-/** So much is read at once, and looked at in one turn: a millisecond or two. */
+/** So much is read at once, and looked at when there is time for it: a millisecond or two. */
 const READ_BYTES = 64 * 1024;
 
 export interface AuditFile {
@@ -79,7 +79,7 @@ export async function* linesOf(path: string): AsyncIterableIterator<string> {
   /** The beginning of a line whose end was not read yet. */
   let parts: Buffer[] = [];
   for await (const block of createReadStream(path, { highWaterMark: READ_BYTES }) as AsyncIterable<Buffer>) {
-    await ownTurn();
+    await turns.wait(block.length);
     let from = 0;
     for (let end = block.indexOf(0x0a); end >= 0; end = block.indexOf(0x0a, from)) {
       const last = block.subarray(from, end);
@@ -107,7 +107,7 @@ export async function* linesBackwards(
       const from = Math.max(0, to - READ_BYTES);
       const block = Buffer.alloc(to - from);
       await readWhole(file, block, from);
-      await ownTurn();
+      await turns.wait(block.length);
       let bytes = rest.length === 0 ? block : Buffer.concat([block, rest]);
       if (isFirst) {
         bytes = bytes.subarray(0, bytes.lastIndexOf(0x0a) + 1);

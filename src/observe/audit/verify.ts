@@ -1,14 +1,9 @@
-// Checks all files of an audit log, oldest first: by slices, so that who checks in a gateway does not hold up its calls.
+// Checks all files of an audit log, oldest first. They are read in turns, so that who checks in a gateway does not hold up its calls.
 
-import { ownTurn } from "../../runtime/wait.js";
 import type { ChainHead } from "./chain.js";
 import { type ChainAnchor, ChainCheck, type ChainReport } from "./check.js";
 import { type AuditFile, auditFiles, linesOf } from "./files.js";
 
-/** So long it works before others have their turn. */
-const SLICE_MS = 10;
-/** The clock is looked at after so many lines, which take less than a millisecond. */
-const LINES_A_LOOK = 64;
 /** An old file may be removed while it waits to be read: then all is looked at anew. Files are removed at most with each new one. */
 const MAX_LOOKS = 5;
 
@@ -49,16 +44,12 @@ async function checked(
   signal: AbortSignal | undefined,
   lastSeq = Number.POSITIVE_INFINITY,
 ): Promise<ChainReport> {
-  let sliceMs = performance.now();
   for (const { name, path } of files) {
     let number = 0;
     for await (const line of linesOf(path)) {
+      signal?.throwIfAborted();
       if (check.lastSeq >= lastSeq) return check.end();
       check.line(line, name, ++number);
-      if (number % LINES_A_LOOK !== 0 || performance.now() - sliceMs < SLICE_MS) continue;
-      await ownTurn();
-      signal?.throwIfAborted();
-      sliceMs = performance.now();
     }
   }
   return check.end();

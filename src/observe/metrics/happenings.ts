@@ -48,6 +48,8 @@ export class Happenings {
   onRestart: ((server: string) => void) | undefined;
   /** Told of breakers that open and close. */
   onTurned: ((server: string, circuit: "open" | "closed") => void) | undefined;
+  /** Told that a server answers calls again that found something wrong with it before. */
+  onAnswers: ((server: string) => void) | undefined;
   /** Told of what agents did not have to notice. */
   onCaught: ((kind: Caught, count: number) => void) | undefined;
   /** When sessions of agents that are open were opened, by their keys. */
@@ -76,6 +78,10 @@ export class Happenings {
 
   turned(server: string, circuit: "open" | "closed"): void {
     this.onTurned?.(server, circuit);
+  }
+
+  answers(server: string): void {
+    this.onAnswers?.(server);
   }
 
   /** `fault` is the code of what ended it; undefined where we closed it by our own will. */

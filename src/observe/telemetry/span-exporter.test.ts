@@ -85,6 +85,22 @@ describe("the exporter", () => {
     expect(new Set(requests.flatMap(({ spans }) => spans.map(({ spanId }) => spanId))).size).toBe(2_000);
   });
 
+  it("lets what comes while a batch is on its way wait for a batch of its own", async () => {
+    const answers: ServerResponse[] = [];
+    const { requests, url } = await collector((res) => answers.push(res));
+    const { exporter: own, call } = exporter(url, { batchAfterMs: 300 });
+    call(1);
+    await vi.waitFor(() => expect(answers).toHaveLength(1), SOON);
+    call(1);
+    answers[0]?.end("{}");
+    await vi.waitFor(() => expect(own.stats).toEqual({ sent: 1, dropped: 0, queued: 1 }), SOON);
+    call(2);
+    await vi.waitFor(() => expect(answers).toHaveLength(2), SOON);
+    expect(requests.map(({ spans }) => spans.length)).toEqual([1, 3]);
+    answers[1]?.end("{}");
+    await vi.waitFor(() => expect(own.stats).toEqual({ sent: 4, dropped: 0, queued: 0 }), SOON);
+  });
+
   it("sends a batch again that the collector could not take, and says so once", async () => {
     const { requests, url } = await collector((res, nth) => {
       if (nth === 1) res.destroy();

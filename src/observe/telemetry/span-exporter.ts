@@ -67,6 +67,11 @@ export class OtlpExporter implements SpanSink {
       return;
     }
     this.#queue.push(span);
+    this.#plan();
+  }
+
+  /** A full batch is sent at once; one that is not waits for more. */
+  #plan(): void {
     if (this.#queue.length >= MAX_BATCH) this.#send();
     else this.#timer ??= setTimeout(() => this.#send(), this.#options.batchAfterMs ?? BATCH_AFTER_MS).unref();
   }
@@ -91,12 +96,14 @@ export class OtlpExporter implements SpanSink {
     if (this.#queue.length === 0) return;
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = undefined;
+      if (this.#queue.length > 0 && !this.#closing) this.#plan();
     });
   }
 
   async #sendAll(): Promise<void> {
-    // What came while a batch was on its way goes with the next one, however small.
-    while (this.#queue.length > 0 && !this.#aborted.signal.aborted) {
+    // What came while a batch was on its way waits for a batch of its own: under load each would have a few spans, and a
+    // request for them costs more than the spans.
+    do {
       const batch = this.#queue.slice(0, MAX_BATCH);
       const refused = await this.#deliver(otlpBody(batch, this.#options.origin));
       // Only now: what is being sent counts against the bound too.
@@ -104,7 +111,7 @@ export class OtlpExporter implements SpanSink {
       const lost = Math.min(refused ?? batch.length, batch.length);
       this.#dropped += lost;
       this.#sent += batch.length - lost;
-    }
+    } while (this.#queue.length >= (this.#closing ? 1 : MAX_BATCH) && !this.#aborted.signal.aborted);
   }
 
   /** How many spans of it the collector refused; undefined where it has none of them. */

@@ -309,4 +309,22 @@ describe("OTLP", () => {
       ],
     });
   });
+
+  it("is JSON whatever names and states hold", () => {
+    const { tracer: own, spans } = tracer();
+    const odd = 'a"b\\c\n\u2028\ud800</script>';
+    own
+      .begin({ ...info, name: odd, params: { _meta: { traceparent, tracestate: 'a="1"\\' } } })
+      ?.end(ended({ tool: odd }));
+    own.begin(info)?.end(ended());
+    const body = JSON.parse(otlpBody(spans, { serviceName: odd, version: "1", instanceId: "i" }));
+    const [{ resource, scopeSpans }] = body.resourceSpans;
+    expect(resource.attributes[0].value.stringValue).toBe(odd);
+    const [first, second] = scopeSpans[0].spans;
+    expect(first.name).toBe(odd);
+    expect(first.attributes).toContainEqual({ key: "toolway.tool", value: { stringValue: odd } });
+    expect(first.traceState).toBe(spans[0]?.parent?.tracestate);
+    expect(second).not.toHaveProperty("parentSpanId");
+    expect(second.status).toEqual({ code: 0 });
+  });
 });

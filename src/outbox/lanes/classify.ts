@@ -8,8 +8,8 @@ import { type Reply, responseOf } from "../../protocol/reply.js";
 export type WriteOutcome =
   /** The server answered this call. `failed`: it says that it did not do it. */
   | { readonly kind: "answered"; readonly failed: boolean }
-  /** Nothing reached the server. */
-  | { readonly kind: "not-sent"; readonly why: string }
+  /** Nothing reached the server. `heldForMs`: our breaker held it back, and does so for so long. */
+  | { readonly kind: "not-sent"; readonly why: string; readonly heldForMs?: number | undefined }
   /** The server says that it did nothing, and may be asked again. */
   | { readonly kind: "not-done"; readonly why: string; readonly retryAfterMs: number | undefined }
   /** It wants credentials that are not good any more, or never were. */
@@ -46,7 +46,7 @@ function ofFault(fault: Fault): WriteOutcome {
   switch (code) {
     case "unavailable":
     case "closing":
-      return wire?.left === true ? { kind: "maybe", why } : { kind: "not-sent", why };
+      return wire?.left === true ? { kind: "maybe", why } : { kind: "not-sent", why, heldForMs: wire?.heldForMs };
     case "limit":
       return wire?.left === true ? { kind: "maybe", why } : { kind: "not-sent", why };
     case "denied":

@@ -3,7 +3,7 @@
 
 import { fullJitter } from "../../runtime/backoff.js";
 import { type Hold, isHeld, type KeptWrite, LaneServer, laneKey, WriteLane } from "./lane.js";
-import { HELD_LOOK_MS, RETRY_BACKOFF } from "./limits.js";
+import { HELD_LOOK_MS, RETRY_BACKOFF, SHORT_WAIT_MS } from "./limits.js";
 
 /** What servers that send the same credential have in common; undefined where a server has one of its own, or none. */
 export type CredentialOf = (server: string) => string | undefined;
@@ -73,23 +73,43 @@ export class LaneTable {
     write.state = "sending";
   }
 
-  givePlaceBack(lane: WriteLane, write: KeptWrite): void {
+  /** True where it was the one write that tried its server. */
+  givePlaceBack(lane: WriteLane, write: KeptWrite): boolean {
     const { server } = lane;
+    const wasProbe = server.away?.probing === write;
     lane.sending = undefined;
     server.sending--;
     // Servers that share a credential may have two such by now, of which each would wait for it.
     for (const { away } of this.servers.values()) if (away?.probing === write) away.probing = undefined;
+    return wasProbe;
   }
 
   jitter(tries: number): number {
     return Math.ceil(fullJitter(tries, this.#random(), RETRY_BACKOFF));
   }
 
+  /** The same, of one that has not been there for so long. */
+  awayJitter(tries: number, awayMs: number): number {
+    return Math.min(this.jitter(tries), Math.max(SHORT_WAIT_MS, awayMs));
+  }
+
+  /** The server said that it is to wait, for so long at least. */
   delay(lane: WriteLane, nowMs: number, leastMs: number): void {
-    lane.notBeforeMs = nowMs + Math.max(leastMs, this.jitter(lane.tries++));
+    this.#delayUntil(lane, nowMs + Math.max(leastMs, this.jitter(lane.tries++)), false);
+  }
+
+  /** The server was not there, or lost a call. */
+  delayForServer(lane: WriteLane, nowMs: number): void {
+    if (lane.tries === 0) lane.failingSinceMs = nowMs;
+    this.#delayUntil(lane, nowMs + this.awayJitter(lane.tries++, nowMs - lane.failingSinceMs), true);
+  }
+
+  #delayUntil(lane: WriteLane, ms: number, isForServer: boolean): void {
+    lane.notBeforeMs = ms;
+    lane.isForServer = isForServer;
     lane.server.ready.delete(lane);
     lane.server.delayed.add(lane);
-    this.soon(lane.notBeforeMs);
+    this.soon(ms);
   }
 
   holdLane(lane: WriteLane, hold: Hold, nowMs: number): void {
@@ -116,10 +136,15 @@ export class LaneTable {
         continue;
       }
       if (isLooked) lane.hold = undefined;
-      lane.notBeforeMs = 0;
-      server.delayed.delete(lane);
-      this.makeReady(lane);
+      lane.wasHastened = false;
+      this.undelay(lane);
       this.tidy(lane);
     }
+  }
+
+  undelay(lane: WriteLane): void {
+    lane.notBeforeMs = 0;
+    lane.server.delayed.delete(lane);
+    this.makeReady(lane);
   }
 }

@@ -3,14 +3,8 @@
 
 import type { LifeStep, WriteState } from "../../contracts/outbox.js";
 import { writtenFacts } from "./kept-facts.js";
-import {
-  type HoldKind,
-  isEnd,
-  type WriteFacts,
-  type WriteMessage,
-  type WriteProgress,
-  type WriteRecord,
-} from "./write.js";
+import { MAX_SENDS_A_SERVER } from "./limits.js";
+import { type HoldKind, isEnd, type WriteFacts, type WriteMessage, type WriteRecord } from "./write.js";
 
 /** The same in a row is one step: more different ones than this are a server that changes its mind. The oldest give way. */
 const MAX_LIFE = 12;
@@ -282,9 +276,11 @@ export class KeptWrite {
     return Math.max(this.bornMs + Math.min(maxAgeMs, untilMs), this.askUntilMs ?? 0);
   }
 
-  /** As it is written down. */
-  record(nowMs: number, wallMs: number): WriteRecord {
-    const progress: WriteProgress = {
+  /** As it is written down. `facts`: its own as they were taken, where they are at hand: here they are packed. */
+  record(nowMs: number, wallMs: number, facts = writtenFacts(this.facts)): WriteRecord {
+    return {
+      v: 1,
+      ...facts,
       state: this.state,
       sinceMs: this.sinceMs,
       why: this.why,
@@ -300,7 +296,6 @@ export class KeptWrite {
       ageMs: Math.max(0, nowMs - this.bornMs),
       agedAtMs: wallMs,
     };
-    return { v: 1, ...writtenFacts(this.facts), ...progress };
   }
 }
 
@@ -312,8 +307,13 @@ export class WriteLane {
   readonly writes: KeptWrite[] = [];
   sending: KeptWrite | undefined;
   notBeforeMs = 0;
-  /** Failures in a row. */
+  /** Failures in a row, and when the first of them was. */
   tries = 0;
+  failingSinceMs = 0;
+  /** It waits because its server was not there, or lost a call: not because the server asked for it. */
+  isForServer = false;
+  /** Its last wait was cut short, and nothing has succeeded since. */
+  wasHastened = false;
   #hold: Hold | undefined;
   /** When a hold that may end by itself is looked at again. */
   lookMs = 0;
@@ -369,8 +369,12 @@ export interface Away {
   readonly kind: "away" | "login";
   readonly why: string;
   readonly tries: number;
+  /** When it was first found so. */
+  readonly sinceMs: number;
   untilMs: number;
   probing: KeptWrite | undefined;
+  /** The wait before this one was cut short, in vain. */
+  readonly wasHastened: boolean;
 }
 
 export class LaneServer {
@@ -384,11 +388,17 @@ export class LaneServer {
   readonly heldLanes = new Set<WriteLane>();
   sending = 0;
   away: Away | undefined;
+  /** The lane that is tried before others like it. */
+  first: WriteLane | undefined;
   /** By the operator, for all of its lanes. */
   isHeld = false;
 
   constructor(name: string) {
     this.name = name;
+  }
+
+  get hasPlace(): boolean {
+    return this.sending < MAX_SENDS_A_SERVER;
   }
 }
 
@@ -407,4 +417,10 @@ export function holdOfLane({ hold, server }: WriteLane): Hold | undefined {
 /** Nothing of it is sent. A login is not meant: it is tried with one write. */
 export function isHeld({ hold, server }: WriteLane): boolean {
   return hold !== undefined || server.isHeld;
+}
+
+export function unknownHold(write: KeptWrite): Hold {
+  const { tool, id } = write.facts;
+  const why = `whether ${tool} (receipt ${id}) took effect is unknown: say so with \`toolway outbox resolve ${id}\``;
+  return { kind: "unknown", why, of: write };
 }

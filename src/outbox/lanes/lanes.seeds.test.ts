@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { histories } from "../../../test/faults/length.js";
+import { randomOf } from "../../../test/faults/random.js";
 import { ownToolName } from "../../contracts/names.js";
 import type { OutboxTerms } from "../../contracts/outbox.js";
 import type { KeptWrite } from "./lane.js";
@@ -13,17 +14,6 @@ import type { WriteFacts, WriteRecord } from "./write.js";
 const LIMITS = { maxWrites: 1e6, maxBytes: 1e9 };
 const SEEDS = histories(3_500);
 const ACTIONS = 120;
-
-/** mulberry32: small, and the same on every machine. */
-function randomOf(seed: number): () => number {
-  let a = seed >>> 0;
-  return () => {
-    a = (a + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(a ^ (a >>> 15), 1 | a);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 /** Millions of checks: vitest's own take a hundred times as long. */
 function demand(holds: boolean, what: string): void {
@@ -259,11 +249,20 @@ class World {
       const { steps } = this.lanes.cancel(write, "taken back", this.nowMs, this.wallMs);
       this.do(steps);
     } else if (roll < 0.94) this.do(this.lanes.poke(this.pick(["a", "b", undefined]), this.nowMs, this.wallMs));
-    else if (roll < 0.95) this.lanes.hold(this.pick(["a", "b"]) as string, this.pick(["lane 0", undefined]));
+    else if (roll < 0.945) this.#answers(this.pick(["a", "b"]) as string);
+    else if (roll < 0.955) this.lanes.hold(this.pick(["a", "b"]) as string, this.pick(["lane 0", undefined]));
     else if (roll < 0.97) {
       const server = this.pick(["a", "b"]) as string;
       this.do(this.lanes.release(server, undefined, this.nowMs, this.wallMs).steps);
     } else this.crash();
+  }
+
+  /** Somebody else had an answer of the server: that is tried with one write, whatever waits for it. */
+  #answers(server: string): void {
+    const before = [...this.lanes.all].filter(({ state }) => state === "sending").length;
+    this.do(this.lanes.answers(server, this.nowMs, this.wallMs));
+    const after = [...this.lanes.all].filter(({ state }) => state === "sending").length;
+    demand(after - before <= 1, "an answer to somebody else let loose more than one write");
   }
 
   /** All is well from now on: everything comes to its end. */

@@ -6,8 +6,8 @@ import { ownToolName } from "../../contracts/names.js";
 import type { OutboxTerms } from "../../contracts/outbox.js";
 import type { KeptWrite } from "./lane.js";
 import { Lanes } from "./lanes.js";
-import { ENDED_MS, SWEEP_MS } from "./limits.js";
-import type { Step } from "./step.js";
+import { ENDED_MS, SHORT_WAIT_MS, SWEEP_MS } from "./limits.js";
+import type { Result, Step } from "./step.js";
 
 const WALL_MS = Date.UTC(2026, 0, 1);
 const KEYLESS: OutboxTerms = {
@@ -19,6 +19,8 @@ const KEYLESS: OutboxTerms = {
   tells: false,
 };
 
+const KEYED: OutboxTerms = { ...KEYLESS, key: { in: "argument", path: ["request_id"] } };
+
 function makeLanes(): Lanes {
   return new Lanes({
     random: () => 0.999,
@@ -28,7 +30,14 @@ function makeLanes(): Lanes {
   });
 }
 
-function take(lanes: Lanes, id: string, server: string, lane: string | undefined, nowMs: number): KeptWrite {
+function take(
+  lanes: Lanes,
+  id: string,
+  server: string,
+  lane: string | undefined,
+  nowMs: number,
+  terms = KEYLESS,
+): KeptWrite {
   const accepted = lanes.accept(
     {
       id,
@@ -39,7 +48,7 @@ function take(lanes: Lanes, id: string, server: string, lane: string | undefined
       key: id,
       keyHash: id,
       argumentsHash: id,
-      terms: KEYLESS,
+      terms,
       era: "legacy",
       version: "2025-06-18",
       takenMs: WALL_MS,
@@ -133,4 +142,68 @@ it("a write that its agent took back and its server refused goes out again when 
   expect(write.state).toBe("failed");
   expect(sentIn(lanes.retry(write, 3, WALL_MS) as Step[])).toEqual(["w1"]);
   expect(write.takenBack).toBe(false);
+});
+
+describe("lanes whose server lost their writes", () => {
+  const LOST: Result = { kind: "maybe", why: "it went away" };
+  const DONE: Result = { kind: "answered", failed: false };
+  const startedLanes = () => {
+    const lanes = makeLanes();
+    lanes.start(0, WALL_MS);
+    return lanes;
+  };
+  const lose = (lanes: Lanes, ids: readonly string[]) => {
+    const writes = ids.map((id) => take(lanes, id, "a", `lane ${id}`, 0, KEYED));
+    for (const write of writes) lanes.result(write, LOST, 100, WALL_MS);
+    return writes;
+  };
+
+  it("are tried as soon as it answers others: one of them first, and the rest when that has succeeded", () => {
+    const lanes = startedLanes();
+    const [first] = lose(lanes, ["w1", "w2", "w3"]);
+    expect(sentIn(lanes.wake(110, WALL_MS))).toEqual([]);
+    expect(sentIn(lanes.answers("a", 110, WALL_MS))).toEqual(["w1"]);
+    expect(sentIn(lanes.answers("a", 120, WALL_MS))).toEqual([]);
+    expect(sentIn(lanes.result(first as KeptWrite, DONE, 130, WALL_MS))).toEqual(["w2", "w3"]);
+  });
+
+  it("wait on where that one is lost too, and a wait after one that was cut short in vain is not cut short", () => {
+    const lanes = startedLanes();
+    const [first] = lose(lanes, ["w1"]);
+    expect(sentIn(lanes.answers("a", 110, WALL_MS))).toEqual(["w1"]);
+    lanes.result(first as KeptWrite, LOST, 120, WALL_MS);
+    expect(sentIn(lanes.answers("a", 130, WALL_MS))).toEqual([]);
+    const dueMs = 120 + SHORT_WAIT_MS;
+    expect(sentIn(lanes.wake(dueMs, WALL_MS))).toEqual(["w1"]);
+    lanes.result(first as KeptWrite, LOST, dueMs, WALL_MS);
+    expect(sentIn(lanes.answers("a", dueMs + 1, WALL_MS))).toEqual(["w1"]);
+  });
+
+  it("are left alone for as long as the server itself asked for, whatever it answers others", () => {
+    const lanes = startedLanes();
+    const write = take(lanes, "w1", "a", "lane", 0);
+    lanes.result(write, { kind: "not-done", why: "HTTP 429", retryAfterMs: 60_000 }, 100, WALL_MS);
+    expect(sentIn(lanes.answers("a", 200, WALL_MS))).toEqual([]);
+    expect(sentIn(lanes.wake(60_099, WALL_MS))).toEqual([]);
+    expect(sentIn(lanes.wake(60_100, WALL_MS))).toEqual(["w1"]);
+  });
+
+  it("are tried one at a time, with a wait between, where the one that tries whether it is there is lost as well", () => {
+    const lanes = startedLanes();
+    for (const id of ["w1", "w2", "w3"]) {
+      const write = take(lanes, id, "a", `lane ${id}`, 0, KEYED);
+      lanes.result(write, { kind: "not-sent", why: "nothing listens there" }, 10, WALL_MS);
+    }
+    const dueMs = lanes.nextWakeMs;
+    expect(sentIn(lanes.wake(dueMs, WALL_MS))).toEqual(["w1"]);
+    expect(sentIn(lanes.result(lanes.get("w1") as KeptWrite, LOST, dueMs + 5, WALL_MS))).toEqual([]);
+    expect(lanes.nextWakeMs).toBeGreaterThan(dueMs + 5);
+  });
+
+  it("wait as long as the breaker says that it holds them back", () => {
+    const lanes = startedLanes();
+    const write = take(lanes, "w1", "a", "lane", 0);
+    lanes.result(write, { kind: "not-sent", why: "held back", heldForMs: 1_700.2 }, 100, WALL_MS);
+    expect(lanes.nextWakeMs).toBe(1_801);
+  });
 });

@@ -3,11 +3,12 @@
 
 import type { OutboxLimits, WriteState } from "../../contracts/outbox.js";
 import { KnownWrites } from "./known-writes.js";
-import { type Away, type Hold, holdOfLane, isHeld, KeptWrite, type LaneServer, WriteLane } from "./lane.js";
+import { holdOfLane, isHeld, KeptWrite, type LaneServer, unknownHold, WriteLane } from "./lane.js";
 import { LaneQuestions } from "./lane-questions.js";
 import { type CredentialOf, LaneTable } from "./lane-table.js";
-import { ASK_MS, HELD_LOOK_MS, MAX_CONFLICTS, MAX_RETRY_AFTER_MS, MAX_SENDS_A_SERVER, SWEEP_MS } from "./limits.js";
+import { ASK_MS, HELD_LOOK_MS, MAX_CONFLICTS, MAX_RETRY_AFTER_MS, SWEEP_MS } from "./limits.js";
 import { Room } from "./room.js";
+import { hasten, missing, nextAway, triedFirst, triedLane } from "./server-waits.js";
 import { goesAgain, isFromServer, mayHaveLeft, type Result, type Step } from "./step.js";
 import type { WriteFacts, WriteRecord } from "./write.js";
 
@@ -76,8 +77,7 @@ export class Lanes extends LaneQuestions {
     const lane = this.table.lane(write);
     lane.insert(write);
     lane.server.ready.add(lane);
-    // Whether the server is there is tried with one write, not with all that wait.
-    lane.server.away ??= { kind: "away", why: "the gateway was started", tries: 0, untilMs: 0, probing: undefined };
+    lane.server.away ??= triedFirst("the gateway was started", nowMs);
     this.#nextExpiryMs = Math.min(this.#nextExpiryMs, write.expiresMs);
   }
 
@@ -116,7 +116,7 @@ export class Lanes extends LaneQuestions {
     const { server } = lane;
     const waits = lane.writes.length > 0 || holdOfLane(lane) !== undefined || server.delayed.has(lane);
     lane.insert(write);
-    if (!waits && hasPlace(server)) this.table.takePlace(lane, write);
+    if (!waits && server.hasPlace) this.table.takePlace(lane, write);
     else write.isCharged = true;
     this.#expiresBy(write);
     return { kind: "taken", write };
@@ -152,8 +152,9 @@ export class Lanes extends LaneQuestions {
     this.#at(nowMs, wallMs);
     const lane = this.laneOf(write);
     if (lane === undefined || lane.sending !== write) return this.#done();
-    this.table.givePlaceBack(lane, write);
-    this.#learn(lane.server, write, result);
+    const wasProbe = this.table.givePlaceBack(lane, write);
+    this.#learn(lane.server, write, result, wasProbe);
+    triedLane(this.table, lane, result);
     const isRepeat = write.attempts > 0;
     if (mayHaveLeft(result)) write.attempts++;
     // What its agent took back is never sent again by us.
@@ -207,7 +208,7 @@ export class Lanes extends LaneQuestions {
       case "maybe":
         if (result.kind === "taken-back") write.takenBack = true;
         write.why = result.why;
-        this.table.delay(lane, this.#nowMs, 0);
+        this.table.delayForServer(lane, this.#nowMs);
         this.#doubt(write, result.kind === "maybe" && result.isFinal === true && write.message !== undefined);
         break;
     }
@@ -222,7 +223,7 @@ export class Lanes extends LaneQuestions {
     const tool = write.facts.terms.confirm?.tool ?? "";
     if (found === true) this.#end(write, "done", `"${tool}" says that it was done`);
     else if (found === undefined) {
-      this.table.delay(lane, this.#nowMs, 0);
+      this.table.delayForServer(lane, this.#nowMs);
       this.#again(lane, write, `"${tool}" could not be asked whether it was done`);
     } else if (write.takenBack) this.#end(write, "cancelled", `taken back; "${tool}" says that it was not done`);
     else {
@@ -350,7 +351,19 @@ export class Lanes extends LaneQuestions {
       if (server !== undefined && one.name !== server) continue;
       if (one.away !== undefined) one.away.untilMs = 0;
       for (const lane of one.delayed) if (lane.hold?.kind === "quarantine") lane.lookMs = 0;
+      hasten(this.table, one);
       this.table.look(one, this.#nowMs);
+      this.#pump(one);
+    }
+    return this.#done();
+  }
+
+  /** The server answers others, and did not before: what waits for that is tried. */
+  answers(server: string, nowMs: number, wallMs: number): Step[] {
+    this.#at(nowMs, wallMs);
+    const one = this.table.servers.get(server);
+    if (one !== undefined) {
+      hasten(this.table, one);
       this.#pump(one);
     }
     return this.#done();
@@ -490,16 +503,14 @@ export class Lanes extends LaneQuestions {
   // ---- inside: when they go
 
   /** What the result says of the server as a whole. */
-  #learn(server: LaneServer, write: KeptWrite, result: Result): void {
+  #learn(server: LaneServer, write: KeptWrite, result: Result, wasProbe: boolean): void {
     const { away } = server;
-    if (result.kind === "not-sent" || result.kind === "login") {
-      const kind = result.kind === "login" ? "login" : "away";
+    const kind = missing(result, wasProbe);
+    if (kind !== undefined) {
       // A call that came in between says nothing that the last try did not say.
       if (away?.kind === kind && away.untilMs > this.#nowMs) return;
-      const tries = (away?.tries ?? 0) + 1;
-      const untilMs = this.#nowMs + this.table.jitter(tries - 1);
-      const next: Away = { kind, why: result.why, tries, untilMs, probing: away?.probing };
-      this.table.soon(untilMs);
+      const next = nextAway(this.table, away, kind, result, this.#nowMs);
+      this.table.soon(next.untilMs);
       for (const one of kind === "login" ? this.table.sharing(server) : [server]) {
         // One that is not there is not asked for a login.
         if (one !== server && one.away !== undefined && one.away.kind !== "login") continue;
@@ -528,7 +539,7 @@ export class Lanes extends LaneQuestions {
       const { away } = server;
       if (away !== undefined && away.untilMs > this.#nowMs) this.table.soon(away.untilMs);
       if (away !== undefined && (away.probing !== undefined || away.untilMs > this.#nowMs)) return;
-      if (!hasPlace(server)) return;
+      if (!server.hasPlace) return;
       const { head } = lane;
       if (head === undefined || !head.isCommitted || lane.sending !== undefined || isHeld(lane)) {
         server.ready.delete(lane);
@@ -585,14 +596,4 @@ export class Lanes extends LaneQuestions {
     for (const write of this.known.sweep(this.#nowMs)) this.#forget(write);
     this.#nextSweepMs = this.known.hasEnded ? this.#nowMs + SWEEP_MS : NEVER;
   }
-}
-
-function hasPlace({ sending }: LaneServer): boolean {
-  return sending < MAX_SENDS_A_SERVER;
-}
-
-function unknownHold(write: KeptWrite): Hold {
-  const { tool, id } = write.facts;
-  const why = `whether ${tool} (receipt ${id}) took effect is unknown: say so with \`toolway outbox resolve ${id}\``;
-  return { kind: "unknown", why, of: write };
 }

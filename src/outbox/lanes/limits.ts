@@ -38,6 +38,8 @@ export const COMMIT_MS = 25 * SECOND_MS;
 
 /** The waits between tries of one lane, or of a server that is away. */
 export const RETRY_BACKOFF: BackoffLimits = { baseMs: 500, maxMs: 30 * SECOND_MS };
+/** But no wait for one that is not there is longer than it has been away, or than this: what is back soon is found soon. */
+export const SHORT_WAIT_MS = SECOND_MS;
 /** A server may ask to be left alone, but not for longer than a person would wait before looking into it. */
 export const MAX_RETRY_AFTER_MS = 60 * 60 * SECOND_MS;
 /** What is held for something that may change by itself (a quarantine, a login) is looked at again this often. */

@@ -45,7 +45,7 @@ export interface WriteMessage {
 }
 
 /** What becomes of it, as it is kept. */
-export interface WriteProgress {
+interface WriteProgress {
   readonly state: WriteState;
   /** The wall clock when it came into this state. */
   readonly sinceMs: number;

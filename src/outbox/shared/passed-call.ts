@@ -83,14 +83,17 @@ export class PassedCall implements AgentCall {
   /** What was charged for it is given back where it was charged. */
   isGivenBack = false;
   #onReply: ((reply: Reply) => void) | undefined;
+  /** Another gateway keeps it by now, and nothing was begun: whoever passed it on passes it there. */
+  readonly moved: () => void;
 
-  constructor(facts: CallFacts, onReply: (reply: Reply) => void) {
+  constructor(facts: CallFacts, onReply: (reply: Reply) => void, moved: () => void) {
     const message = parseMessage(facts.text);
     if (message.kind !== "request") throw new Fault("invalid", "What another gateway passed on is no request.");
     this.caller = new PassedCaller(facts);
     this.message = message;
     this.scope = facts.scope;
     this.#onReply = onReply;
+    this.moved = moved;
   }
 
   reply(reply: Reply): void {

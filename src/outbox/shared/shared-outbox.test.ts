@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DONE as DONE_THERE, eachWorld, KEYED, TOOL, type World } from "../../../test/fixtures/outbox/world.js";
+import { DONE as DONE_THERE, eachWorld, KEYED, TOOL, World } from "../../../test/fixtures/outbox/world.js";
 import type { Partitions } from "../../contracts/engine/partitions.js";
 import { PeerError, type Peers } from "../../contracts/engine/peers.js";
 import { ownToolName } from "../../contracts/names.js";
@@ -8,6 +8,7 @@ import type { AgentCall } from "../../contracts/service.js";
 import type { Store } from "../../contracts/store.js";
 import { parseMessage, type RequestMessage } from "../../protocol/message.js";
 import { type Reply, renderReply } from "../../protocol/reply.js";
+import { StoreError } from "../../store/store-error.js";
 import { decodeReply, encodeReply, factsOf, frame, unframe } from "./passed-call.js";
 import { PASS_TAKE, SharedOutbox } from "./shared-outbox.js";
 
@@ -225,5 +226,71 @@ describe("a call that is passed here", () => {
     const { call: other } = kept.make({ title: "b", request_id: "another" });
     expect(await takeAs(other, again)).toEqual({ kind: "not-kept" });
     expect([kept.records.length, kept.sent.length]).toEqual([1, 1]);
+  });
+});
+
+describe("a call that was taken here before another gateway had its partition, as at one that was frozen", () => {
+  let store: Store;
+  eachWorld((_, on) => {
+    store = on;
+  });
+
+  /** An owner that is one no more when it writes: another gateway, "b", is. */
+  async function frozen() {
+    let isOurs = true;
+    let onTake = async (body: Uint8Array) => body;
+    const asked: string[] = [];
+    let givenBack = 0;
+    const partitions = {
+      of: () => 1,
+      mayAct: () => isOurs,
+      ownerOf: () => "b",
+      gateways: () => [],
+      onChange: () => () => {},
+    };
+    const peers = {
+      answer: (kind: string, act: (from: string, body: Uint8Array) => Promise<Uint8Array>) => {
+        if (kind === PASS_TAKE) onTake = (body) => act("a", body);
+        return () => {};
+      },
+      ask: async (peer: string) => {
+        asked.push(peer);
+        return DONE;
+      },
+    };
+    const outbox = new SharedOutbox({
+      self: "a",
+      partitions: partitions as unknown as Partitions,
+      peers: peers as unknown as Peers,
+      clock: { now: () => 0, wall: () => 0 },
+      make: ({ passOn, giveBack }) => {
+        const { outbox: own, desk } = new World(store, { passOn, giveBack });
+        return { outbox: own, operations: desk };
+      },
+      deliver: () => {},
+      giveBack: () => void givenBack++,
+    });
+    await outbox.taken(1, store);
+    store.batch = () => {
+      isOurs = false;
+      return Promise.reject(new StoreError("fenced", "Another gateway has taken over."));
+    };
+    return { outbox, asked, onTake: (body: Uint8Array) => onTake(body), givenBack: () => givenBack };
+  }
+
+  it("is passed to that one, and not refused [engine-outbox] [takeover]", async () => {
+    const { outbox, asked, givenBack } = await frozen();
+    const { call: taken, replies } = new World(store).make({ title: "a" });
+    expect(outbox.take(taken, "tracker", TOOL)).toBe(true);
+    await expect.poll(() => replies).toHaveLength(1);
+    expect([asked, replies[0]?.kind, givenBack()]).toEqual([["b"], "bytes", 0]);
+  });
+
+  it("goes back to the gateway that passed it on, which asks the next [engine-outbox] [takeover]", async () => {
+    const { onTake, asked } = await frozen();
+    const { call: passed } = new World(store).make({ title: "a" });
+    const head = { server: "tracker", tool: TOOL, minted: "minted", call: factsOf(passed) };
+    expect(decodeReply(await onTake(frame(head)))).toEqual({ kind: "not-owner" });
+    expect(asked).toEqual([]);
   });
 });

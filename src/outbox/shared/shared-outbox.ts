@@ -12,10 +12,12 @@ import type { Store } from "../../contracts/store.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import { faultReply } from "../../protocol/reply.js";
 import type { Clock } from "../../runtime/clock.js";
-import { resultWithin } from "../../runtime/wait.js";
+import { messageOf } from "../../runtime/expected-error.js";
+import { resultWithin, toldWithin } from "../../runtime/wait.js";
 import { isAnswer } from "../answers.js";
 import type { OutboxOperations } from "../operator.js";
 import type { ChangeListener, Outbox } from "../outbox.js";
+import type { OutboxParts } from "../parts.js";
 import { type CallFacts, decodeReply, encodeReply, factsOf, frame, PassedCall, unframe } from "./passed-call.js";
 
 /** A takeover (10 s), the wait for a commit and for an answer (45 s) would be longer than agents wait: 50 s in all. */
@@ -43,6 +45,7 @@ export interface PartitionParts {
   /** Asked right before each delivery. */
   readonly mayAct: () => boolean;
   readonly giveBack: (call: AgentCall, server: string) => void;
+  readonly passOn: NonNullable<OutboxParts["passOn"]>;
 }
 
 export interface OpenPartition {
@@ -133,7 +136,13 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       if (call instanceof PassedCall) call.isGivenBack = true;
       else this.#options.giveBack(call, server);
     };
-    const one = this.#options.make({ store, idPrefix: `p${partition}_`, mayAct, giveBack });
+    const passOn: PartitionParts["passOn"] = (call, { server, tool }, error) => {
+      if ((error as { code?: string }).code !== "fenced") return false;
+      if (call instanceof PassedCall) call.moved();
+      else void this.#takeAgain(call, server, tool);
+      return true;
+    };
+    const one = this.#options.make({ store, idPrefix: `p${partition}_`, mayAct, giveBack, passOn });
     one.outbox.onChange((principal, receipt) => this.#changed(principal, receipt));
     this.#open.set(partition, one);
     if (this.#mayDeliver) one.outbox.start();
@@ -177,6 +186,10 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     else for (const { outbox } of this.#open.values()) outbox.poke();
   }
 
+  answers(server: string): void {
+    this.#open.get(this.#options.partitions.of(server))?.outbox.answers(server);
+  }
+
   /** Hands the partitions over. Calls that come meanwhile are passed to whoever has them. */
   async stop(drainMs: number): Promise<void> {
     await resultWithin(this.#options.partitions.release(), Math.max(drainMs, DRAIN_MS));
@@ -214,6 +227,21 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       givesBack: () => this.#options.giveBack(call, server),
     });
     return true;
+  }
+
+  /** It was taken here, and another had the partition before it was written down: this gateway was frozen, say. Never rejects. */
+  async #takeAgain(call: AgentCall, server: string, tool: OwnToolName): Promise<void> {
+    const passing = { call, givesBack: () => this.#options.giveBack(call, server) };
+    let isCancelled = false;
+    call.onCancel = () => {
+      isCancelled = true;
+    };
+    await this.#moved(this.#options.partitions.of(server), LOOK_MS);
+    const here = () => {
+      if (isCancelled) throw new Fault("cancelled", "Taken back by its agent. It was not sent.");
+      return this.take(call, server, tool);
+    };
+    this.#takeHere({ ...passing, here, notKept: () => this.#options.deliver(call, server, tool) }, false);
   }
 
   /** Passes a call to the owner of its partition, until it is answered or its time is over. Never rejects. */
@@ -275,7 +303,10 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
         if (code === "away" || code === "busy") isAsked = wasAsked;
         else if (code !== "late") {
           refuse(
-            new Fault("unavailable", `The gateway that keeps this server's writes could not take it: ${textOf(error)}`),
+            new Fault(
+              "unavailable",
+              `The gateway that keeps this server's writes could not take it: ${messageOf(error)}`,
+            ),
           );
           return;
         }
@@ -297,10 +328,18 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
   /** Runs what another gateway passed on; resolves with what goes back. */
   run(facts: CallFacts, handle: (call: PassedCall) => boolean): Promise<Uint8Array> {
     return new Promise((resolve) => {
-      const call = new PassedCall(facts, (reply) => {
+      const moved = () => {
         this.#passed.delete(facts.pass);
-        resolve(encodeReply(reply, call.isGivenBack));
-      });
+        resolve(frame({ kind: "not-owner" }));
+      };
+      const call = new PassedCall(
+        facts,
+        (reply) => {
+          this.#passed.delete(facts.pass);
+          resolve(encodeReply(reply, call.isGivenBack));
+        },
+        moved,
+      );
       // Bounded by the questions that are answered at one time.
       this.#passed.set(facts.pass, call);
       try {
@@ -324,7 +363,8 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     return this.run(call, (passed) => own.outbox.take(passed, server, ownToolName(tool), { minted, isOther, terms }));
   }
 
-  #takeHere({ call, here, notKept, givesBack }: Passing, isAsked: boolean): void {
+  #takeHere(passing: Pick<Passing, "call" | "here" | "notKept" | "givesBack">, isAsked: boolean): void {
+    const { call, here, notKept, givesBack } = passing;
     try {
       if (!here()) notKept(isAsked);
     } catch (error) {
@@ -334,15 +374,9 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
   }
 
   /** Resolves when the owner may be another, or after so long. Those that wait go on in the order in which they came. */
-  async #moved(partition: number, ms: number): Promise<void> {
-    let end = () => {};
-    const changed = new Promise<void>((resolve) => {
-      end = this.#options.partitions.onChange((one) => {
-        if (one === partition) resolve();
-      });
-    });
-    await resultWithin(changed, ms);
-    end();
+  #moved(partition: number, ms: number): Promise<void> {
+    const { partitions } = this.#options;
+    return toldWithin((told) => partitions.onChange((one) => one === partition && told()), ms);
   }
 
   // ---- what changes
@@ -379,8 +413,4 @@ function attempt(call: AgentCall, send: () => void): void {
   } catch (error) {
     call.reply({ kind: "error", error: toRpcError(error), ...(error instanceof Fault ? { fault: error } : {}) });
   }
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { parseMessage, type RequestMessage } from "../../protocol/message.js";
 import { RELATED_TASK } from "../../protocol/modern.js";
-import { withRelatedTask } from "./messages.js";
+import { exposeParams } from "./messages.js";
 
 it("a request with another id of its task is as if it had been read with that id, and all else in it stays as it is written", () => {
   for (const params of [
@@ -9,7 +9,7 @@ it("a request with another id of its task is as if it had been read with that id
     `{ "name" : "a" , "_meta" : { "other":[1], "${RELATED_TASK}" : { "taskId" : "s\\u0065aled" } }, "arguments":{ } }`,
   ]) {
     const text = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
-    const changed = withRelatedTask(parseMessage(text) as RequestMessage, 'its "own"');
+    const changed = exposeParams(parseMessage(text) as RequestMessage, () => 'its "own"', false);
     expect(changed.text).toBe(text.replace(/"(?:sealed|s\\u0065aled)"/, '"its \\"own\\""'));
     expect(changed).toEqual(parseMessage(changed.text));
   }

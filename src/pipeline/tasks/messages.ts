@@ -4,20 +4,22 @@
 import { replySize } from "../../protocol/arrived.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import {
-  editedRequest,
+  edited,
   idSpan,
   locate,
+  type NotificationMessage,
   parseBytes,
-  parseMessage,
   type RequestMessage,
   type ResponseMessage,
   rewrite,
   type ScannedText,
   type Scans,
+  scanText,
+  withValueAt,
 } from "../../protocol/message.js";
 import { RELATED_TASK } from "../../protocol/modern.js";
 import { type BytesReply, type Reply, renderReply } from "../../protocol/reply.js";
-import { splice } from "../../protocol/scan.js";
+import { type Edit, splice } from "../../protocol/scan.js";
 
 /** A reply to a call that is longer than this is a result, not a task: nothing is looked for in it. */
 const MAX_BEGUN = 256 * 1024;
@@ -99,8 +101,10 @@ export function exposeReply({ reply, message }: TaskReply, expose: Expose, isRes
   for (const key of isObject(inputRequests) ? Object.keys(inputRequests) : []) {
     paths.push(["result", "inputRequests", key, "params", ...RELATED]);
   }
-  const text = exposeAt(message, paths, expose);
-  const span = text === message.text ? undefined : idSpan(parseMessage(text));
+  const edits = exposures(message, paths, expose).map(({ edit }) => edit);
+  if (edits.length === 0) return reply;
+  const text = splice(message.text, edits);
+  const span = idSpan(scanText(text));
   if (span === undefined) return reply;
   const { era, afterRounds } = reply;
   return { kind: "bytes", bytes: Buffer.from(text), ...span, era, afterRounds };
@@ -108,41 +112,45 @@ export function exposeReply({ reply, message }: TaskReply, expose: Expose, isRes
 
 /**
  * A notification or a request with the ids in its params as its receiver is to see them. `isOfTask`: its own `taskId` is
- * one of them.
+ * one of them. It may be as long as a body can be, and is not read again.
  */
-export function exposeParams(message: ScannedText, expose: Expose, isOfTask = true): string {
-  return exposeAt(message, isOfTask ? IN_PARAMS : [RELATED_IN_PARAMS], expose);
-}
-
-/** A request that belongs to a task, with another id of it. It may be as long as a body can be, and is not read again. */
-export function withRelatedTask(message: RequestMessage, id: string): RequestMessage {
-  const at = locate(message, RELATED_IN_PARAMS);
-  const meta = message.params?.["_meta"];
-  if (at === undefined || !isObject(meta)) return message;
-  const related = { ...(meta[RELATED_TASK] as JsonObject), taskId: id };
-  const params = { ...message.params, _meta: { ...meta, [RELATED_TASK]: related } };
-  return editedRequest(message, [{ start: at.start, end: at.end, text: JSON.stringify(id) }], params);
+export function exposeParams<M extends RequestMessage | NotificationMessage>(
+  message: M,
+  expose: Expose,
+  isOfTask = true,
+): M {
+  const exposed = exposures(message, isOfTask ? IN_PARAMS : [RELATED_IN_PARAMS], expose);
+  if (exposed.length === 0) return message;
+  let params = message.params ?? {};
+  for (const { path, id } of exposed) params = withValueAt(params, path.slice(1), id);
+  return edited(
+    message,
+    exposed.map(({ edit }) => edit),
+    params,
+  );
 }
 
 /** The description of a task, under another id. */
 export function describedAs(text: string, exposed: string): string {
-  const message = parseMessage(`{"jsonrpc":"2.0","id":0,"result":${text}}`);
-  const changed = rewrite(message, [
+  const changed = rewrite(scanText(`{"jsonrpc":"2.0","id":0,"result":${text}}`), [
     { path: RESULT_ID, json: JSON.stringify(exposed) },
     { path: ["result", ...RELATED], json: JSON.stringify(exposed) },
   ]);
-  const at = locate(parseMessage(changed), ["result"]);
+  const at = locate(scanText(changed), ["result"]);
   return at === undefined ? "{}" : changed.slice(at.start, at.end);
 }
 
-function exposeAt(message: ScannedText, paths: readonly Path[], expose: Expose): string {
+function exposures(
+  message: ScannedText,
+  paths: readonly Path[],
+  expose: Expose,
+): readonly { readonly path: Path; readonly id: string; readonly edit: Edit }[] {
   const scans: Scans = [];
-  const edits = paths.flatMap((path) => {
+  return paths.flatMap((path) => {
     const at = locate(message, path, scans);
     const own: unknown = at === undefined ? undefined : JSON.parse(message.text.slice(at.start, at.end));
-    return at !== undefined && typeof own === "string"
-      ? [{ start: at.start, end: at.end, text: JSON.stringify(expose(own)) }]
-      : [];
+    if (at === undefined || typeof own !== "string") return [];
+    const id = expose(own);
+    return [{ path, id, edit: { start: at.start, end: at.end, text: JSON.stringify(id) } }];
   });
-  return edits.length === 0 ? message.text : splice(message.text, edits);
 }

@@ -1,19 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { histories } from "../../../test/faults/length.js";
+import { randomOf } from "../../../test/faults/random.js";
 import { HELD_FOR_BODY } from "../../config/resolve.js";
 import { MIB } from "../sizes.js";
 import { DEFAULT_HELD_BYTES, HeldBytes, type Holder, SMALL_BYTES } from "./held-bytes.js";
-
-/** A generator of its own for each seed, so that a failure can be repeated (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 describe("the bytes that are held", () => {
   it("leave every owner some room, are never over the limit nor below nothing, in any history [bounded]", () => {

@@ -42,6 +42,12 @@ export function giveBack(piece: Buffer): void {
   if (free.length < MAX_FREE_BLOCKS) free.push(block);
 }
 
+/** Several read parts of this read, each for as long as it likes: nobody can give it back, and the collector frees it. */
+export function keepBlock(piece: Buffer): void {
+  const buffer = piece.buffer as Lendable;
+  if (buffer[LENT] !== undefined) buffer[LENT] = undefined;
+}
+
 /**
  * For `net.connect`: each socket reads into a block of its own, and what it read is pushed as if Node had read it. What
  * is short is copied out, so that nobody keeps a block for the sake of a few bytes, and its block is read into again.

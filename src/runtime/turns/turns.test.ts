@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { KIB, MIB } from "../sizes.js";
-import { SMALL_WORK_BYTES, Turns } from "./turns.js";
+import { SMALL_WORK_BYTES, TURN_BYTES, Turns } from "./turns.js";
 
 function virtual() {
   const due: (() => void)[] = [];
@@ -33,6 +33,14 @@ describe("turns of large work", () => {
     expect(due).toEqual([]);
   });
 
+  it("have no more than that together, where each of them is most of a turn [bounded]", () => {
+    const { ask, done, next } = virtual();
+    for (const name of ["a", "b", "c"]) ask(name, 700 * KIB);
+    expect(done).toEqual(["a"]);
+    expect(next()).toEqual(["b"]);
+    expect(next()).toEqual(["c"]);
+  });
+
   it("have one for what is larger than a turn, and what is asked for in a turn waits for the next", () => {
     const { turns, ask, done, next } = virtual();
     ask("large", 40 * MIB);
@@ -45,5 +53,24 @@ describe("turns of large work", () => {
     expect(next()).toEqual(["a"]);
     expect(next()).toEqual(["b"]);
     expect(next()).toEqual(["c"]);
+  });
+
+  it("are had one after the other by those who do long work piece by piece [bounded]", async () => {
+    const { turns, done, due, next } = virtual();
+    const work = async (name: string, pieces: number) => {
+      for (let n = 0; n < pieces; n++) {
+        await turns.wait(TURN_BYTES);
+        done.push(name);
+      }
+    };
+    const all = Promise.all([work("a", 3), work("b", 1), work("c", 2)]);
+    const seen: string[] = [];
+    while (due.length > 0) {
+      await new Promise((settled) => setImmediate(settled));
+      seen.push(done.splice(0).join(""));
+      next();
+    }
+    await all;
+    expect([...seen, done.join("")].join(" ").trim()).toBe("a b c a c a");
   });
 });

@@ -6,8 +6,11 @@ import { KIB, MIB } from "../sizes.js";
 /** What has fewer bytes is done at once, whatever waits: hundreds of such fit into the time of a turn. */
 export const SMALL_WORK_BYTES = 64 * KIB;
 
-/** Of one turn: to read, judge and pass on so much takes some 20 to 40 ms of a slow machine's time. */
-const TURN_BYTES = 1 * MIB;
+/**
+ * Of one turn: to read, judge and pass on so much takes some 20 to 40 ms of a slow machine's time. Work whose size is not known
+ * before it is done counts for as much.
+ */
+export const TURN_BYTES = 1 * MIB;
 
 interface Waiting {
   readonly bytes: number;
@@ -16,7 +19,7 @@ interface Waiting {
 
 export class Turns {
   readonly #soon: (turn: () => void) => void;
-  /** Of this turn. The last may take more than there is, so that what is larger than a turn has one to itself. */
+  /** Of this turn. What is larger than a turn has one to itself. */
   #left = TURN_BYTES;
   #waiting: Waiting[] = [];
   #isDue = false;
@@ -29,7 +32,7 @@ export class Turns {
   take(bytes: number, later: () => void): boolean {
     if (bytes < SMALL_WORK_BYTES) return true;
     this.#call();
-    if (this.#left <= 0 || this.#waiting.length > 0) {
+    if (!this.#fits(bytes) || this.#waiting.length > 0) {
       this.#waiting.push({ bytes, act: later });
       return false;
     }
@@ -44,6 +47,10 @@ export class Turns {
     });
   }
 
+  #fits(bytes: number): boolean {
+    return bytes <= this.#left || this.#left === TURN_BYTES;
+  }
+
   #call(): void {
     if (this.#isDue) return;
     this.#isDue = true;
@@ -56,7 +63,7 @@ export class Turns {
     this.#left = TURN_BYTES;
     let done = 0;
     for (const { bytes, act } of this.#waiting) {
-      if (this.#left <= 0) break;
+      if (!this.#fits(bytes)) break;
       this.#left -= bytes;
       done++;
       act();

@@ -1,7 +1,8 @@
 // What the stores of one process share when they write to one engine.
 
 import { describe, expect, it } from "vitest";
-import { randomOf, VirtualEngine, VirtualTime } from "../../../test/fixtures/store/virtual-stream.js";
+import { randomOf } from "../../../test/faults/random.js";
+import { VirtualEngine, VirtualTime } from "../../../test/fixtures/store/virtual-stream.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import { CommitRoom } from "./room.js";
 import { openCommitStore } from "./store.js";
@@ -45,6 +46,59 @@ describe("the room for commits of one process", () => {
     const before = room.pendingBytes;
     void other.map("m").put("k", 1);
     expect(room.pendingBytes).toBe(before);
+  });
+
+  it("has turns between those whose commits wait, over all partitions [bounded]", async () => {
+    const room = new CommitRoom();
+    const entered: string[] = [];
+    const enter = (name: string, by: string) => void room.enter(4 * MIB, by).then(() => entered.push(name));
+    for (let n = 0; n < 6; n++) enter(`flood ${n}`, "flood");
+    enter("ann", "ann");
+    for (let n = 0; n < 6; n++) {
+      await new Promise(setImmediate);
+      room.left(4 * MIB);
+    }
+    expect(entered.slice(0, 4)).toEqual(["flood 0", "flood 1", "ann", "flood 2"]);
+  });
+
+  it("lets what is small and of another pass a large commit that waits for it, on the same partition [bounded]", async () => {
+    const time = new VirtualTime();
+    const engine = new VirtualEngine(time, randomOf(1), CALM, false);
+    const room = new CommitRoom();
+    const line = engine.connect();
+    const rest = {
+      stream: line,
+      pace: line.pace,
+      layout: "partition",
+      prefix: "s.",
+      where: "the engine",
+      room,
+    } as const;
+    const work = openCommitStore(rest);
+    let isOpen = false;
+    void work.then(() => {
+      isOpen = true;
+    });
+    await time.run(() => isOpen, 60_000);
+    const store = await work;
+    // Others fill it.
+    await room.enter(4 * MIB);
+    const stored: string[] = [];
+    const write = (name: string, by: string, bytes: number) => {
+      const entry = JSON.stringify("x".repeat(bytes));
+      void store.batch((batch) => void batch.append(store.log("l"), entry), { by }).then(() => stored.push(name));
+    };
+    write("large", "flood", 512 * KIB);
+    write("behind it", "flood", 10);
+    write("of ann", "ann", 10);
+    await time.run(() => stored.length > 1, time.now + 5_000);
+    expect(stored).toEqual(["of ann"]);
+    room.left(4 * MIB);
+    for (let n = 0; n < 4 && stored.length < 3; n++) {
+      await new Promise(setImmediate);
+      await time.run(() => stored.length > 2, time.now + 5_000);
+    }
+    expect(stored).toEqual(["of ann", "large", "behind it"]);
   });
 
   it("has 4 MiB on their way at once, in order, and the small past all of them [bounded]", async () => {

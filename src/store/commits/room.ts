@@ -2,6 +2,7 @@
 // writer of its own, and a bound for each would be none for the process.
 
 import { MIB } from "../../runtime/sizes.js";
+import { type Owned, TurnQueue } from "../../runtime/turns/turn-queue.js";
 import { SMALL_WORK_BYTES } from "../../runtime/turns/turns.js";
 
 /** What waits in memory for the engine: some seconds of a slow one. Beyond it callers are told, not queued. */
@@ -13,10 +14,15 @@ export const MAX_PENDING_BYTES = 64 * MIB;
  */
 const MAX_SENT_BYTES = 4 * MIB;
 
+interface Waiting extends Owned {
+  readonly bytes: number;
+  readonly enter: () => void;
+}
+
 export class CommitRoom {
   #pending = 0;
   #sent = 0;
-  readonly #waiting: { readonly bytes: number; readonly enter: () => void }[] = [];
+  readonly #waiting = new TurnQueue<Waiting>();
 
   get pendingBytes(): number {
     return this.#pending;
@@ -33,11 +39,14 @@ export class CommitRoom {
     this.#pending -= bytes;
   }
 
-  /** Resolves when it may be sent; the small are not counted, and never wait. Each is followed by `left` with the same bytes. */
-  async enter(bytes: number): Promise<void> {
+  /**
+   * Resolves when it may be sent, in turns between those whose commits wait; the small are not counted, and never wait. Each is
+   * followed by `left` with the same bytes.
+   */
+  async enter(bytes: number, by?: string): Promise<void> {
     if (bytes < SMALL_WORK_BYTES) return;
-    if (this.#waiting.length > 0 || (this.#sent > 0 && this.#sent + bytes > MAX_SENT_BYTES)) {
-      await new Promise<void>((enter) => this.#waiting.push({ bytes, enter }));
+    if (this.#waiting.size > 0 || (this.#sent > 0 && this.#sent + bytes > MAX_SENT_BYTES)) {
+      await new Promise<void>((enter) => this.#waiting.push({ bytes, enter, by }));
       return;
     }
     this.#sent += bytes;
@@ -46,7 +55,7 @@ export class CommitRoom {
   left(bytes: number): void {
     if (bytes < SMALL_WORK_BYTES) return;
     this.#sent -= bytes;
-    for (let [next] = this.#waiting; next !== undefined; [next] = this.#waiting) {
+    for (let next = this.#waiting.peek(); next !== undefined; next = this.#waiting.peek()) {
       if (this.#sent > 0 && this.#sent + next.bytes > MAX_SENT_BYTES) return;
       this.#waiting.shift();
       this.#sent += next.bytes;

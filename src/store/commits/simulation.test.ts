@@ -3,7 +3,8 @@
 
 import { describe, expect, it } from "vitest";
 import { full, histories } from "../../../test/faults/length.js";
-import { randomOf, VirtualEngine, VirtualTime } from "../../../test/fixtures/store/virtual-stream.js";
+import { randomOf } from "../../../test/faults/random.js";
+import { VirtualEngine, VirtualTime } from "../../../test/fixtures/store/virtual-stream.js";
 import type { Store } from "../../contracts/store.js";
 import { decodeCommit } from "./commit.js";
 import { openCommitStore } from "./store.js";

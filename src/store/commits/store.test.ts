@@ -2,7 +2,8 @@
 
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { randomOf, VirtualEngine, VirtualTime } from "../../../test/fixtures/store/virtual-stream.js";
+import { randomOf } from "../../../test/faults/random.js";
+import { VirtualEngine, VirtualTime } from "../../../test/fixtures/store/virtual-stream.js";
 import type { Store } from "../../contracts/store.js";
 import { createTextVault } from "../../runtime/seal.js";
 import { decodeCommit, encodeCommit } from "./commit.js";
@@ -120,6 +121,56 @@ describe("a store of commits", () => {
     engine.publish({ subject, id: "theirs", body: "no record", expected: undefined });
     expect(await done(codeOf(map.put("k", 2)))).toBe("corrupt");
     expect(engine.last(subject)?.body).toBe("no record");
+  });
+
+  it("knows of a write that was refused that it is not there, however far its gateway is behind the others [compare-and-set]", async () => {
+    const { engine, open, done, pass } = virtual("shared");
+    const line = engine.connect();
+    let isBehind = false;
+    const follow = line.follow.bind(line);
+    line.follow = (prefix, follower) => {
+      const message: typeof follower.message = (told) => void (isBehind || follower.message(told));
+      return follow(prefix, { ...follower, message });
+    };
+    const [behind, other] = [(await open(line)).shared<number>("m"), (await open()).shared<number>("m")];
+    await done(other.put("k", 0));
+    await pass(1_000);
+    const revision = behind.read("k")?.revision ?? 0;
+    isBehind = true;
+    const overtaken = async () => {
+      for (let n = 1; n <= 20; n++) await done(other.put("k", n));
+    };
+    await overtaken();
+    expect(await done(behind.update("k", 100, revision))).toBeUndefined();
+    await overtaken();
+    expect(await done(codeOf(behind.put("k", 200)))).toBe("written");
+    await pass(1_000);
+    expect(other.get("k")).toBe(200);
+  });
+
+  it("says of an engine that has lost what it acknowledged what to do, and does not ask it as fast as it answers [bounded] [unknown-is-said]", async () => {
+    const { engine, done } = virtual("shared");
+    const line = engine.connect();
+    const warned: string[] = [];
+    const warn = (text: string) => void warned.push(text);
+    const rest = { layout: "shared", prefix: "s.", where: "The engine", warn } as const;
+    const store = await done(openCommitStore({ ...rest, stream: line, pace: line.pace }));
+    const map = store.map<number>("m");
+    await done(map.put("k", 1));
+    const [before] = [...engine.stored.values()];
+    await done(map.put("k", 2));
+    // The node that leads now never had the second one.
+    let tries = 0;
+    line.publish = async () => {
+      tries++;
+      return { kind: "conflict" };
+    };
+    line.last = async () => ({ message: before });
+    for (let n = 0; n < 2; n++) expect(await done(codeOf(map.put("k", 3)))).toBe("away");
+    expect(tries).toBeLessThan(1_000);
+    expect(warned).toHaveLength(1);
+    expect(warned[0]).toContain("The engine has lost what it had acknowledged");
+    expect(map.get("k")).toBe(2);
   });
 
   it("calls a write unknown that got no answer before a newer version wrote on the same key [compare-and-set]", async () => {

@@ -8,6 +8,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type {
   Batch,
+  BatchOptions,
   DumpEntry,
   DurableMap,
   KeyRange,
@@ -120,6 +121,7 @@ class CommitStore implements Store {
       room: options.room ?? new CommitRoom(),
       writer: randomBytes(9).toString("base64url"),
       committed: () => this.#clean(),
+      warn: options.warn,
     });
   }
 
@@ -207,7 +209,7 @@ class CommitStore implements Store {
     return names.sort(compareUtf8);
   }
 
-  async batch<T>(fn: (batch: Batch) => T): Promise<T> {
+  async batch<T>(fn: (batch: Batch) => T, { by }: BatchOptions = {}): Promise<T> {
     const writes: CommitWrite[] = [];
     const appended: { sequence: number }[] = [];
     const result = fn({
@@ -228,7 +230,7 @@ class CommitStore implements Store {
       },
     });
     if (writes.length === 0) return result;
-    const stored = await this.submit(writes, undefined);
+    const stored = await this.submit(writes, undefined, by);
     for (const [index, entry] of appended.entries()) {
       entry.sequence = numberOf(stored?.sequence ?? 0, (stored?.firstAppend ?? 0) + index);
     }
@@ -239,6 +241,7 @@ class CommitStore implements Store {
   submit(
     writes: readonly CommitWrite[],
     condition: Condition | undefined,
+    by?: string,
   ): Promise<{ readonly sequence: number; readonly firstAppend: number } | undefined> {
     const { where, stream } = this.#options;
     if (this.#closing !== undefined) return Promise.reject(new StoreError("closed", `${where} is closed.`));
@@ -271,6 +274,7 @@ class CommitStore implements Store {
       this.#writer.submit(subject, {
         writes,
         condition,
+        by,
         stored: (sequence, firstAppend) => resolve({ sequence, firstAppend }),
         refused: () => resolve(undefined),
         failed: reject,

@@ -1,9 +1,10 @@
-// Gets commits into the stream: one at a time on each subject, what waits meanwhile together in the next. A try that nobody
-// answers is made again, unchanged, for longer than an election lasts; whether it was stored is then looked up. Past the
-// limit its outcome is unknown, and said so.
+// Gets commits into the stream: one at a time on each subject, what waits meanwhile together in the next ones, in turns between those
+// whose it is. A try that nobody answers is made again, unchanged, for longer than an election lasts; whether it was stored is
+// then looked up. Past the limit its outcome is unknown, and said so.
 
 import type { TextVault } from "../../runtime/seal.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
+import { type Owned, TurnQueue } from "../../runtime/turns/turn-queue.js";
 import { SMALL_WORK_BYTES, turns } from "../../runtime/turns/turns.js";
 import { StoreError } from "../store-error.js";
 import {
@@ -38,7 +39,7 @@ export interface Condition {
   readonly revision: number | undefined;
 }
 
-export interface WriteRequest {
+export interface WriteRequest extends Owned {
   readonly writes: readonly CommitWrite[];
   readonly condition: Condition | undefined;
   /** Stored at this place of the stream; its appends are counted from `firstAppend` on. */
@@ -75,11 +76,12 @@ export interface WriterOptions {
   readonly room: CommitRoom;
   /** After each commit of ours. */
   readonly committed: () => void;
+  readonly warn?: ((text: string) => void) | undefined;
 }
 
 export class CommitWriter {
   readonly #options: WriterOptions;
-  readonly #queues = new Map<string, Queued[]>();
+  readonly #queues = new Map<string, TurnQueue<Queued>>();
   #inFlight = 0;
   /** Those that no answer has come for, by their ids. */
   readonly #unanswered = new Map<string, Commit>();
@@ -87,6 +89,7 @@ export class CommitWriter {
   readonly #idle: (() => void)[] = [];
   #count = 0;
   #isExclusive = false;
+  #isLossTold = false;
   #fenced: StoreError | undefined;
 
   constructor(options: WriterOptions) {
@@ -105,13 +108,12 @@ export class CommitWriter {
       return;
     }
     const queued = { ...request, bytes, sinceMs: this.#options.pace.now() };
-    const queue = this.#queues.get(subject);
-    if (queue !== undefined) {
-      queue.push(queued);
-      return;
-    }
-    this.#queues.set(subject, [queued]);
-    void this.#run(subject);
+    const known = this.#queues.get(subject);
+    const queue = known ?? new TurnQueue<Queued>();
+    queue.push(queued);
+    if (known !== undefined) return;
+    this.#queues.set(subject, queue);
+    void this.#run(subject, queue);
   }
 
   /** From now on another writer on a subject means that this one has lost it, for good. */
@@ -129,30 +131,53 @@ export class CommitWriter {
     return this.#queues.size === 0 ? Promise.resolve() : new Promise((resolve) => this.#idle.push(resolve));
   }
 
-  async #run(subject: string): Promise<void> {
+  async #run(subject: string, queue: TurnQueue<Queued>): Promise<void> {
     const { room } = this.#options;
-    const queue = this.#queues.get(subject) as Queued[];
     // What is submitted in this turn of the event loop is one commit.
     await Promise.resolve();
-    let deadline: number | undefined;
-    while (queue.length > 0) {
+    while (queue.size > 0) {
       await this.#enter();
+      const first = queue.shift() as Queued;
       // Before anything is looked at: what was so may not be so afterwards.
-      const sent = queue[0]?.bytes ?? 0;
-      await room.enter(sent);
-      if (sent >= SMALL_WORK_BYTES) await turns.wait(sent);
-      const group = this.#takeGroup(queue);
-      deadline ??= this.#options.pace.now() + LIMIT_MS;
-      const outcome = group.length === 0 ? undefined : await this.#commit(subject, group, deadline);
-      room.left(sent);
+      if (first.bytes >= SMALL_WORK_BYTES) await this.#turnOf(first, subject, queue);
+      queue.putBack([first]);
+      await this.#settle(subject, queue);
+      room.left(first.bytes);
       this.#leave();
-      if (outcome?.kind === "overtaken") {
+    }
+    this.#queues.delete(subject);
+    if (this.#queues.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  /** Waits for the turn of a large one among those of all subjects. What is small and another's does not wait for that. */
+  async #turnOf({ bytes, by }: Queued, subject: string, queue: TurnQueue<Queued>): Promise<void> {
+    let isIn = false;
+    const entered = this.#options.room
+      .enter(bytes, by)
+      .then(() => turns.wait(bytes))
+      .then(() => {
+        isIn = true;
+      });
+    const mayPass = (one: Queued) => one.bytes < SMALL_WORK_BYTES && one.by !== by;
+    while (!isIn) {
+      if (queue.peek(mayPass) === undefined) await Promise.race([entered, queue.pushed()]);
+      else await this.#settle(subject, queue, mayPass);
+    }
+  }
+
+  /** One commit, until it is stored or has failed. */
+  async #settle(subject: string, queue: TurnQueue<Queued>, isChosen?: (one: Queued) => boolean): Promise<void> {
+    const { pace, room } = this.#options;
+    const deadline = pace.now() + LIMIT_MS;
+    for (;;) {
+      const group = this.#takeGroup(queue, isChosen);
+      if (group.length === 0) return;
+      const outcome = await this.#commit(subject, group, deadline);
+      if (outcome.kind === "overtaken") {
         // Whether their conditions still hold is seen when they are taken again.
-        queue.unshift(...group);
+        queue.putBack(group);
         continue;
       }
-      deadline = undefined;
-      if (outcome === undefined) continue;
       let appends = 0;
       for (const request of group) {
         room.giveBack(request.bytes);
@@ -161,13 +186,12 @@ export class CommitWriter {
         for (const { kind } of request.writes) if (kind === "a") appends++;
       }
       if (outcome.kind === "stored") this.#options.committed();
+      return;
     }
-    this.#queues.delete(subject);
-    if (this.#queues.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
   /** What goes into one commit. Refuses those whose condition does not hold now, or who had no turn in time. */
-  #takeGroup(queue: Queued[]): Queued[] {
+  #takeGroup(queue: TurnQueue<Queued>, isChosen?: (one: Queued) => boolean): Queued[] {
     const { state, stream, pace, where, room } = this.#options;
     const tooLongAgo = pace.now() - LIMIT_MS;
     const limit = Math.min(MAX_GROUP_BYTES, stream.maxBodyBytes / 2);
@@ -175,12 +199,12 @@ export class CommitWriter {
     const written = new Set<string>();
     let bytes = 0;
     let writes = 0;
-    for (let [next] = queue; next !== undefined; [next] = queue) {
+    for (let next = queue.peek(isChosen); next !== undefined; next = queue.peek(isChosen)) {
       if (group.length > 0 && (bytes + next.bytes > limit || writes + next.writes.length > MAX_WRITES)) break;
       const { condition } = next;
       // Else each that waits behind a silent engine would wait for all before it, and for its own tries then.
       if (next.sinceMs < tooLongAgo) {
-        queue.shift();
+        queue.shift(isChosen);
         room.giveBack(next.bytes);
         const text = `${where} had no turn for it within ${LIMIT_MS / 1000} s; nothing was written. Try later.`;
         next.failed(new StoreError("away", text));
@@ -190,13 +214,13 @@ export class CommitWriter {
         // What it compares with is in this very commit: it waits for the next.
         if (written.has(`${condition.map}\0${condition.key}`)) break;
         if (state.map(condition.map).revision(condition.key) !== condition.revision) {
-          queue.shift();
+          queue.shift(isChosen);
           room.giveBack(next.bytes);
           next.refused();
           continue;
         }
       }
-      queue.shift();
+      queue.shift(isChosen);
       group.push(next);
       bytes += next.bytes;
       writes += next.writes.length;
@@ -227,6 +251,7 @@ export class CommitWriter {
     const { id } = commit;
     const message = { subject, id, body: encodeCommit(commit, vault), expected: head?.sequence ?? 0 };
     let mayBeStored = false;
+    let isBehind = false;
     for (;;) {
       const tried = await stream.publish(message);
       if (tried.kind === "stored") {
@@ -237,8 +262,10 @@ export class CommitWriter {
         return { kind: "failed", error: mayBeStored ? this.#unknown(tried.error) : tried.error };
       if (tried.kind === "silent") mayBeStored = true;
       if (tried.kind === "conflict") {
-        const found = await this.#lookUp(subject, commit, head?.id, mayBeStored);
-        if (found !== undefined) return found;
+        const found = await this.#lookUp(subject, commit, head, mayBeStored);
+        // A node that led and does not know yet that another does: it is asked again, and not as fast as it answers.
+        isBehind = found === "behind";
+        if (found !== undefined && found !== "behind") return found;
       }
       if (tried.kind === "unsent" && !mayBeStored) {
         const { retryInMs } = tried;
@@ -253,6 +280,7 @@ export class CommitWriter {
           const text = `${where} has had nobody to store it for ${LIMIT_MS / 1000} s; nothing was written.`;
           return { kind: "failed", error: new StoreError("away", text) };
         }
+        if (isBehind && !mayBeStored) return { kind: "failed", error: this.#lost() };
         // A conflict that could not be looked into may be with ourselves.
         return { kind: "failed", error: this.#unknown(undefined) };
       }
@@ -260,17 +288,21 @@ export class CommitWriter {
     }
   }
 
-  /** Another commit is last on the subject, or ours: which. Undefined where nobody answered. */
+  /**
+   * Another commit is last on the subject, or ours: which. Undefined where nobody answered; "behind" where the last is older than
+   * one that was acknowledged to us.
+   */
   async #lookUp(
     subject: string,
     commit: Commit,
-    base: string | undefined,
+    head: CommitHead | undefined,
     mayBeStored: boolean,
-  ): Promise<Outcome | undefined> {
+  ): Promise<Outcome | "behind" | undefined> {
     const { stream, state, vault } = this.#options;
     const answer = await stream.last(subject);
     if (answer === undefined) return undefined;
     const { message } = answer;
+    if (message !== undefined && head !== undefined && message.sequence < head.sequence) return "behind";
     let last: Commit | undefined;
     if (message !== undefined) {
       const read = decodeCommit(message.body, vault);
@@ -283,7 +315,7 @@ export class CommitWriter {
     }
     const found = findCommit(
       commit.id,
-      base,
+      head?.id,
       last === undefined || message === undefined ? undefined : [last.id, message.sequence],
       last?.after ?? [],
     );
@@ -292,7 +324,8 @@ export class CommitWriter {
       state.emptied(subject);
       return { kind: "overtaken" };
     }
-    if (found.kind === "unknown") return { kind: "failed", error: this.#unknown(undefined) };
+    // Where every try was answered, and refused, ours is not there, however many others came between.
+    if (found.kind === "unknown" && mayBeStored) return { kind: "failed", error: this.#unknown(undefined) };
     if (found.kind === "stored") state.apply(commit, subject, found.sequence, Number.POSITIVE_INFINITY);
     if (last !== undefined && message !== undefined) state.apply(last, subject, message.sequence, message.atMs);
     if (found.kind === "stored") return found;
@@ -305,6 +338,17 @@ export class CommitWriter {
     const text = `Another gateway has taken over ${this.#options.where}; this one writes nothing to it any more.`;
     this.#fenced = new StoreError("fenced", text);
     return this.#fenced;
+  }
+
+  /** Told once: from then on everything that is written there is refused so. */
+  #lost(): StoreError {
+    const { where, warn } = this.#options;
+    const text =
+      `${where} has lost what it had acknowledged, as nats-servers below 2.10.23 may when one of them is killed; nothing was ` +
+      "written. Start this gateway again, so that it reads what is left, and upgrade the nats-servers.";
+    if (!this.#isLossTold) warn?.(text);
+    this.#isLossTold = true;
+    return new StoreError("away", text);
   }
 
   #unknown(cause: unknown): StoreError {

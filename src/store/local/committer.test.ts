@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { histories } from "../../../test/faults/length.js";
 import { Committer, envStats, fileEnd, type Write } from "./committer.js";
 import type { Env } from "./env.js";
@@ -54,12 +54,124 @@ describe("room claimed ahead", () => {
   });
 });
 
+const tree = { pageSize: 4096, treeDepth: 1, treeBranchPageCount: 0, treeLeafPageCount: 1, overflowPages: 0 };
+const stats = { ...tree, entryCount: 1, lastPageNumber: 2, free: { ...tree, entryCount: 0 } };
+
+/** An LMDB whose commits end when they are told to; `commits` has the keys of each. */
+async function heldCommits() {
+  const store = await openStore({ dir });
+  await store.close();
+  const commits: string[][] = [];
+  let keys: string[] = [];
+  let end = () => {};
+  const put = (key: Uint8Array) => {
+    keys.push(Buffer.from(key).toString());
+    return Promise.resolve(true);
+  };
+  const batch = (action: () => void) => {
+    keys = [];
+    action();
+    commits.push(keys);
+    return new Promise<boolean>((resolve) => {
+      end = () => resolve(true);
+    });
+  };
+  const env = { getStats: () => stats, put, remove: put, batch } as unknown as Env;
+  const space = new Space(join(dir, "data.mdb"));
+  const committer = new Committer(env, space, dir, 1e9);
+  const write = (key: string, mayWait = false) =>
+    committer.submit([{ key: Buffer.from(key), json: "1", bytes: 2 }], mayWait);
+  /** Some time passes, and what follows from it is done. */
+  const passes = async (ms: number) => {
+    await vi.advanceTimersByTimeAsync(ms);
+    for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { committer, commits, write, passes, end: () => end(), close: () => space.close() };
+}
+
+describe("a commit", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));
+  afterEach(() => void vi.useRealTimers());
+
+  it("waits for the many who were answered by the last one, so that they do not go by halves for ever", async () => {
+    const { committer, commits, write, passes, end, close } = await heldCommits();
+    const ROUNDS = 6;
+    const writer = async (name: string) => {
+      for (let n = 0; n < ROUNDS; n++) await write(name);
+    };
+    const names = Array.from({ length: 24 }, (_, n) => `w${n}`);
+    const first = names.slice(0, 12).map(writer);
+    await passes(0);
+    const rest = names.slice(12).map(writer);
+    for (let n = 1; n < ROUNDS; n++) {
+      end();
+      await passes(0);
+    }
+    // The second half came while the first was written; from then on all go together.
+    const sizes = commits.map((keys) => keys.length);
+    expect(sizes).toEqual([12, ...Array.from({ length: ROUNDS - 1 }, () => 24)]);
+    // Half of them do not write again. They are waited for, and not for long.
+    end();
+    await passes(0);
+    expect(commits).toHaveLength(ROUNDS);
+    await passes(1);
+    expect(commits[ROUNDS]).toHaveLength(12);
+    end();
+    await Promise.all([...first, ...rest]);
+    await committer.drained();
+    close();
+  });
+
+  it("waits for nobody where few were answered, or when it has been a while", async () => {
+    const { committer, commits, write, passes, end, close } = await heldCommits();
+    const submit = async (keys: readonly string[]) => {
+      for (const key of keys) void write(key);
+      await passes(0);
+      expect(commits.at(-1)).toEqual(keys);
+      end();
+      await passes(0);
+    };
+    await submit(["a", "b", "c"]);
+    await submit(["d"]);
+    await submit(Array.from({ length: 24 }, (_, n) => `w${n}`));
+    await passes(1);
+    await submit(["e"]);
+    await committer.drained();
+    close();
+  });
+
+  it("takes with it what nobody waits for, which goes by itself where no other comes, and at once at the end", async () => {
+    const { committer, commits, write, passes, end, close } = await heldCommits();
+    const gone = write("gone", true);
+    await passes(0);
+    expect(commits).toEqual([]);
+    const told = write("told");
+    await passes(0);
+    expect(commits).toEqual([["gone", "told"]]);
+    // It does not follow a commit as what is waited for does.
+    const later = write("later", true);
+    end();
+    await Promise.all([gone, told]);
+    await passes(1);
+    expect(commits).toHaveLength(1);
+    await passes(4);
+    expect(commits[1]).toEqual(["later"]);
+    end();
+    await later;
+    const last = write("last", true);
+    const drained = committer.drained();
+    await passes(0);
+    expect(commits[2]).toEqual(["last"]);
+    end();
+    await Promise.all([last, drained]);
+    close();
+  });
+});
+
 describe("a failed commit", () => {
   it("rejects its writes with the reason that LMDB tells later, and only them", async () => {
     const store = await openStore({ dir });
     await store.close();
-    const tree = { pageSize: 4096, treeDepth: 1, treeBranchPageCount: 0, treeLeafPageCount: 1, overflowPages: 0 };
-    const stats = { ...tree, entryCount: 1, lastPageNumber: 2, free: { ...tree, entryCount: 0 } };
     const unhandled: unknown[] = [];
     const listener = (error: unknown) => unhandled.push(error);
     process.on("unhandledRejection", listener);

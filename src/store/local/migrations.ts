@@ -1,6 +1,7 @@
 // The schema version of a store and the steps from one version to the next. Owns no data: each step says what it
 // changes, and runs in the one transaction in which the version changes too.
 
+import { messageOf } from "../../runtime/expected-error.js";
 import { corrupt, StoreError, toStoreError } from "../store-error.js";
 import { envStats, fileEnd, usedBytes } from "./committer.js";
 import type { Env } from "./env.js";
@@ -71,7 +72,7 @@ export function migrate(
     });
   } catch (error) {
     if (running === "") throw toStoreError(error, path);
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new StoreError(
       "io",
       `Migrating the store at ${path} failed at "${running}", nothing was changed: ${reason}`,

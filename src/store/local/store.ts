@@ -5,7 +5,16 @@
 import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Batch, DumpEntry, DurableMap, OrderedLog, SharedMap, Store, StoreStats } from "../../contracts/store.js";
+import type {
+  Batch,
+  BatchOptions,
+  DumpEntry,
+  DurableMap,
+  OrderedLog,
+  SharedMap,
+  Store,
+  StoreStats,
+} from "../../contracts/store.js";
 import { MIB } from "../../runtime/sizes.js";
 import { corrupt, StoreError, toStoreError } from "../store-error.js";
 import { Committer, envStats, fileEnd, usedBytes, type Write } from "./committer.js";
@@ -172,7 +181,7 @@ class LmdbStore implements Store, Backing {
     }
   }
 
-  async batch<T>(fn: (batch: Batch) => T): Promise<T> {
+  async batch<T>(fn: (batch: Batch) => T, { mayWait = false }: BatchOptions = {}): Promise<T> {
     const writes: Write[] = [];
     const result = fn({
       put: (map, key, value) => {
@@ -190,7 +199,7 @@ class LmdbStore implements Store, Backing {
         writes.push(...this.#own(this.#logs, log).removeWrites(sequence));
       },
     });
-    await this.submit(writes);
+    await this.submit(writes, mayWait);
     return result;
   }
 
@@ -233,12 +242,12 @@ class LmdbStore implements Store, Backing {
     return this.#env;
   }
 
-  submit(writes: readonly Write[]): Promise<void> {
+  submit(writes: readonly Write[], mayWait = false): Promise<void> {
     if (this.#closing !== undefined) return Promise.reject(this.#closedError());
     if (this.#committer === undefined) {
       return Promise.reject(new StoreError("read-only", `The store at ${this.path} is open for reading only.`));
     }
-    const commit = this.#committer.submit(writes);
+    const commit = this.#committer.submit(writes, mayWait);
     return writes.some(({ change }) => change !== undefined) ? told(commit, writes) : commit;
   }
 

@@ -9,6 +9,7 @@ import {
   usernamePasswordAuthenticator,
 } from "@nats-io/transport-node";
 import type { EngineAuth, EngineSecret } from "../../contracts/settings.js";
+import { messageOf } from "../../runtime/expected-error.js";
 import { readTextFile } from "../../runtime/text-file.js";
 import { EngineError } from "./engine-error.js";
 
@@ -50,7 +51,7 @@ export function authenticatorOf(
     try {
       last = make(nonce);
     } catch (error) {
-      onProblem(error instanceof Error ? error.message : String(error));
+      onProblem(messageOf(error));
     }
     return last;
   };

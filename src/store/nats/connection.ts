@@ -56,6 +56,8 @@ export interface Engine extends AsyncDisposable {
    * way: nothing was sent then. Any other error is the client's.
    */
   ask<T>(bytes: number, send: (connection: NatsConnection) => Promise<T>): Promise<T>;
+  /** What became of a write: why the engine had no room for it, undefined where it was taken. */
+  wrote(full: string | undefined): void;
   close(): Promise<void>;
 }
 
@@ -257,6 +259,10 @@ class OpenEngine implements Engine {
       this.#asked--;
       this.#askedBytes -= bytes;
     }
+  }
+
+  wrote(full: string | undefined): void {
+    this.#change(() => this.#link.wrote(full));
   }
 
   async close(): Promise<void> {

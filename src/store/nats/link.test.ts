@@ -8,10 +8,13 @@ type Event =
   | { kind: "connected" }
   | { kind: "lost" }
   | { kind: "refused" }
+  | { kind: "full" }
+  | { kind: "wrote" }
   | { kind: "pass"; ms: number };
 
 const event: fc.Arbitrary<Event> = fc.oneof(
   fc.constantFrom<Event>({ kind: "dial" }, { kind: "connected" }, { kind: "lost" }, { kind: "refused" }),
+  fc.constantFrom<Event>({ kind: "full" }, { kind: "wrote" }),
   fc.nat({ max: 5_000 }).map<Event>((ms) => ({ kind: "pass", ms })),
 );
 
@@ -28,6 +31,8 @@ it("[engine-away] a lost engine is tried again after a wait that is never nothin
           else if (one.kind === "dial") link.dialling(3, now);
           else if (one.kind === "connected") link.connected("a:4222", "2.9.10", now);
           else if (one.kind === "lost") link.lost("It went.", now);
+          else if (one.kind === "full") link.wrote("No room.");
+          else if (one.kind === "wrote") link.wrote(undefined);
           else link.refused("It said no.", now);
           const { state, nextTryMs, sinceMs, problem } = link.status;
           if (one.kind === "dial" && (link.waitMs < 50 || link.waitMs > 60_000))
@@ -36,6 +41,8 @@ it("[engine-away] a lost engine is tried again after a wait that is never nothin
             throw new Error("a long wait for a restart");
           if ((nextTryMs === undefined) !== (state === "connected")) throw new Error("nobody knows when it is tried");
           if ((problem !== undefined) !== (state === "away" || state === "refused")) throw new Error("no reason");
+          if (link.status.full !== undefined && state !== "connected") throw new Error("full though nobody knows");
+          if (one.kind === "wrote" && link.status.full !== undefined) throw new Error("full though it took a write");
           if (sinceMs > now) throw new Error("since a time to come");
         }
       },

@@ -26,6 +26,7 @@ export class EngineLink {
       version: undefined,
       nextTryMs: nowMs,
       problem: undefined,
+      full: undefined,
     };
   }
 
@@ -60,7 +61,16 @@ export class EngineLink {
       version,
       nextTryMs: undefined,
       problem: undefined,
+      full: undefined,
     };
+  }
+
+  /** It was asked to keep something; `full` is why it had no room for it, undefined where it took it. */
+  wrote(full: string | undefined): void {
+    const before = this.#status;
+    // While it is away nobody knows.
+    if (before.state !== "connected" || (before.full === undefined) === (full === undefined)) return;
+    this.#status = { ...before, full };
   }
 
   lost(problem: string, nowMs: number): void {
@@ -74,7 +84,7 @@ export class EngineLink {
 
   closed(problem: string | undefined, nowMs: number): void {
     if (this.#isClosed()) return;
-    this.#status = { ...this.#status, state: "closed", sinceMs: nowMs, nextTryMs: undefined, problem };
+    this.#status = { ...this.#status, state: "closed", sinceMs: nowMs, nextTryMs: undefined, problem, full: undefined };
   }
 
   #leave(state: "away" | "refused", problem: string, nowMs: number): void {
@@ -83,7 +93,7 @@ export class EngineLink {
     if (this.#isClosed() || (before.state === "refused" && state === "away")) return;
     // Since when it is gone, not since when it is known why.
     const sinceMs = before.state === "connected" || before.state === "connecting" ? nowMs : before.sinceMs;
-    this.#status = { ...before, state, sinceMs, problem, nextTryMs: nowMs + this.#waitMs };
+    this.#status = { ...before, state, sinceMs, problem, nextTryMs: nowMs + this.#waitMs, full: undefined };
   }
 
   #isClosed(): boolean {

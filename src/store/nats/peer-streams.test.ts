@@ -2,8 +2,8 @@ import { createServer } from "node:http";
 import type { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { histories } from "../../../test/faults/length.js";
+import { randomOf } from "../../../test/faults/random.js";
 import { PeerNetwork as Network } from "../../../test/fixtures/store/peer-network.js";
-import { randomOf } from "../../../test/fixtures/store/virtual-stream.js";
 import { until } from "../../../test/fixtures/wait.js";
 import type { StreamHead } from "./peer-streams.js";
 

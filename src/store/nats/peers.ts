@@ -8,6 +8,7 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:
 import type { Duplex } from "node:stream";
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
 import { type PeerAsk, PeerError, type Peers } from "../../contracts/engine/peers.js";
+import { messageOf } from "../../runtime/expected-error.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import { PeerStreams, type StreamHead } from "./peer-streams.js";
 
@@ -292,7 +293,7 @@ class NatsPeers implements Peers {
       if (!isHeld) throw new Error("The answer is too long for what is under way.");
       reply({ pieces: parted.length }, parted[0]);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       reply({ error: why.slice(0, MAX_ERROR_CHARS) });
     } finally {
       this.#answering--;

@@ -31,6 +31,8 @@ export interface EngineConnection {
   readonly connection: NatsConnection;
   /** Throws at once, and nothing was sent, where there is no connection or too much is under way. */
   ask<T>(bytes: number, send: (connection: NatsConnection) => Promise<T>): Promise<T>;
+  /** Is told what became of each write: why there was no room for it, undefined where it was taken. */
+  wrote(full: string | undefined): void;
 }
 
 interface ApiError {
@@ -86,9 +88,15 @@ export class JetStreamStream implements CommitStream {
         return this.#client.publish(subject, body, { msgID: id, timeout: TRY_MS, expect });
       });
       // An id that is remembered without a place is no proof that anything is stored.
-      return ack.seq > 0 ? { kind: "stored", sequence: ack.seq } : { kind: "silent" };
+      if (ack.seq <= 0) return { kind: "silent" };
+      this.#engine.wrote(undefined);
+      return { kind: "stored", sequence: ack.seq };
     } catch (error) {
-      if (isSent) return outcomeOf(error as ApiError);
+      if (isSent) {
+        const outcome = outcomeOf(error as ApiError);
+        if (outcome.kind === "refused" && outcome.error.code === "full") this.#engine.wrote(outcome.error.message);
+        return outcome;
+      }
       return { kind: "unsent", retryInMs: error instanceof EngineError ? error.retryInMs : undefined };
     }
   }

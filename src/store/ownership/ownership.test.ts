@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { full, histories } from "../../../test/faults/length.js";
+import { randomOf } from "../../../test/faults/random.js";
 import {
   type GatewayRecord,
   gatewayOf,
@@ -9,17 +10,6 @@ import {
   type OwnershipStep,
   type PartitionRecord,
 } from "./ownership.js";
-
-/** Small, fast and the same everywhere. */
-function randomOf(seed: number): () => number {
-  let state = seed + 0x9e3779b9;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
 
 interface Weather {
   /** Of messages: those that take seconds, and answers that never come. */

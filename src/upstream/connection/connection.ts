@@ -42,6 +42,9 @@ import {
   PendingCalls,
 } from "./in-flight.js";
 
+/** Stands in what a modern server asks. */
+const INPUT_REQUIRED = '"input_required"';
+
 /** So much is shown of a message that cannot be read. */
 const NOISE_SAMPLE_CHARS = 200;
 
@@ -144,6 +147,10 @@ export class Connection implements LinkEvents {
 
   get inFlight(): number {
     return this.#inFlight.size + (this.#modern?.extraInFlight ?? 0);
+  }
+
+  get isLeaving(): boolean {
+    return this.#link.isLeaving === true;
   }
 
   /** Whether it is heard when the server tells of changes of its lists. Legacy servers are taken at their word. */
@@ -406,11 +413,13 @@ export class Connection implements LinkEvents {
       return;
     }
     this.#endings.answered(pending);
-    this.#deliver(pending, new WholeReply(bytes, anchor, this.#replyEra, latin1));
+    // What a legacy server asks is in the modern era's words, also where its results are as it wrote them.
+    const isQuestion = this.#link.isAsWritten === true && bytes.includes(INPUT_REQUIRED);
+    this.#deliver(pending, new WholeReply(bytes, anchor, isQuestion ? "modern" : this.#replyEra, latin1));
   }
 
   get #replyEra(): "modern" | undefined {
-    return this.#modern === undefined ? undefined : "modern";
+    return this.#modern === undefined || this.#link.isAsWritten === true ? undefined : "modern";
   }
 
   #deliver(pending: PendingCall, reply: BytesReply): void {

@@ -5,12 +5,13 @@ import type { Caller } from "../../contracts/caller.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, type RpcError, type RpcId } from "../../protocol/jsonrpc.js";
 import {
+  edited,
   locate,
   type NotificationMessage,
-  parseMessage,
   type RequestMessage,
   type ResponseMessage,
   rewrite,
+  withValueAt,
 } from "../../protocol/message.js";
 import { RELATED_TASK, relatedTask } from "../../protocol/modern.js";
 import type { Ticket } from "../link/link.js";
@@ -215,8 +216,10 @@ class Questions {
 }
 
 function withToken(request: RequestMessage, token: string): RequestMessage {
-  const text = rewrite(request, [{ path: PROGRESS_TOKEN, json: JSON.stringify(token) }]);
-  return parseMessage(text) as RequestMessage;
+  const at = locate(request, PROGRESS_TOKEN);
+  if (at === undefined) return request;
+  const params = withValueAt(request.params ?? {}, PROGRESS_TOKEN.slice(1), token);
+  return edited(request, [{ start: at.start, end: at.end, text: JSON.stringify(token) }], params);
 }
 
 /** For a client that cannot do what it is asked, the protocol has a code; what else went wrong has one of ours. */

@@ -11,7 +11,7 @@ import { Table } from "../../runtime/table.js";
 import { mayTake } from "../link/fair-line.js";
 import type { Link, Ticket } from "../link/link.js";
 import { callToRepeat } from "../modern/rounds.js";
-import { type Breaker, countsAsFault, type LateCall, OverdueFault } from "../supervise/breaker.js";
+import { type Breaker, countsAsFault, isUnreached, type LateCall, OverdueFault } from "../supervise/breaker.js";
 
 /**
  * So many calls may be in flight on one connection. Agents make far fewer; a hung server must not eat the memory. One
@@ -377,6 +377,7 @@ export class CallEndings {
   #strike({ call, startedMs }: PendingCall, fault: Fault): void {
     // What is overdue is judged when the server was pinged.
     if (fault instanceof OverdueFault) return;
-    if (call.caller !== undefined && countsAsFault(fault.code)) this.#breaker.faulted(startedMs, this.#now());
+    if (call.caller === undefined || !countsAsFault(fault.code)) return;
+    this.#breaker.faulted(startedMs, this.#now(), isUnreached(fault));
   }
 }

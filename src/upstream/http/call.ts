@@ -2,7 +2,7 @@
 // with a stream which ended before the reply. streamable.ts has sessions and the link's life.
 
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
-import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
+import { EventStreamParser, type LongEvent, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
 import { type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { giveBack } from "../../runtime/memory/read-blocks.js";
@@ -11,7 +11,7 @@ import { endsAsJson, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "..
 import type { Ticket } from "../link/link.js";
 import { type HttpRefusal, judge, networkFault, parseRpc } from "./faults.js";
 import { type HttpDestination, isResumable, mediaType } from "./headers.js";
-import type { ExchangeHandler, HttpExchange, ResponseHeaders, Wire } from "./wire.js";
+import { type ExchangeHandler, type HttpExchange, noteCredential, type ResponseHeaders, type Wire } from "./wire.js";
 
 /** So much is read of an answer that is an error before it is judged. JSON-RPC errors are far smaller. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
@@ -37,7 +37,7 @@ export interface HttpCallLink {
   readonly inSession: boolean;
   onInitialized(headers: ResponseHeaders): void;
   onMessage(bytes: Buffer, ticket: Ticket | undefined): void;
-  onPieces(pieces: Buffer[], ticket: Ticket): void;
+  onPieces(pieces: Buffer[], ticket: Ticket | undefined): void;
   onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody, length: number | undefined): void;
   /** For what is held of an answer that has not ended. */
   newHolder(): Holder;
@@ -131,10 +131,7 @@ export class HttpCall implements ExchangeHandler {
   // ---- what the exchange says
 
   onCredential(state: "wanted" | "there", isAnother: boolean): void {
-    const notes = this.ticket?.notes;
-    if (notes === undefined) return;
-    notes.enter(state === "wanted" ? "credential" : "server");
-    if (state === "there" && isAnother) notes.mended("token");
+    noteCredential(this.ticket?.notes, state, isAnother);
   }
 
   onHead(status: number, headers: ResponseHeaders): void {
@@ -334,6 +331,7 @@ export class HttpCall implements ExchangeHandler {
     this.#parser = new EventStreamParser({
       holder: this.#holder,
       onEvent: (event) => this.#gotEvent(event),
+      onLongEvent: (event) => this.#gotLongEvent(event),
       onError: (fault) => {
         this.#exchange?.abort();
         this.#fail(fault, true);
@@ -346,6 +344,14 @@ export class HttpCall implements ExchangeHandler {
     if (data.length === 0 || (event !== undefined && event !== "message")) return;
     this.#delivering = true;
     this.#link.onMessage(data, this.ticket);
+    this.#delivering = false;
+  }
+
+  #gotLongEvent({ event, pieces }: LongEvent): void {
+    this.#resumeFailures = 0;
+    if (event !== undefined && event !== "message") return;
+    this.#delivering = true;
+    this.#link.onPieces(pieces, this.ticket);
     this.#delivering = false;
   }
 

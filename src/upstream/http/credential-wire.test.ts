@@ -27,9 +27,14 @@ class HandCredential implements LiveCredential {
   stillRefused(): void {}
   accepted(): void {}
   refusal = () => this.why;
+  readonly followers = new Set<() => void>();
+  onOther(listener: () => void): () => void {
+    this.followers.add(listener);
+    return () => void this.followers.delete(listener);
+  }
 }
 
-async function begin() {
+async function begin(pool: RequestOptions["pool"] = "calls") {
   const [wire, credential] = [new HandWire(), new HandCredential()];
   const heard: string[] = [];
   const noted: string[] = [];
@@ -37,7 +42,7 @@ async function begin() {
   const target = { kind: "http", url: "http://x/", headers: {} } as const;
   const outer = await open(target, new URL(target.url), AbortSignal.timeout(60_000));
   const exchange = outer.dispatch(
-    { method: "POST", pool: "calls", path: "/", headers: ["a", "b"], body: "{}" },
+    { method: "POST", pool, path: "/", headers: ["a", "b"], body: "{}" },
     {
       onCredential: (state, isAnother) => noted.push(`${state} ${isAnother}`),
       onHead: (status) => heard.push(`head ${status}`),
@@ -129,5 +134,37 @@ describe("a request with a credential", () => {
     first.handler.onHead(401, {});
     await decided(false);
     expect([heard, first.did]).toEqual([["error there is none false"], ["abort"]]);
+  });
+});
+
+describe("a listening stream with a credential", () => {
+  const STREAM = { "content-type": "text/event-stream; charset=utf-8" };
+
+  it("ends for its link when the credential is another, which is the end of the one that was sent too [token-unseen]", async () => {
+    const { credential, heard, first } = await begin("asides");
+    expect(credential.followers.size).toBe(0);
+    first.handler.onHead(200, STREAM);
+    for (const tell of credential.followers) tell();
+    expect([heard, first.did, credential.followers.size]).toEqual([["head 200", "end"], ["abort"], 0]);
+  });
+
+  it("is followed for no longer than it is open; calls and short answers are not [bounded]", async () => {
+    const ends: ((one: Awaited<ReturnType<typeof begin>>) => void)[] = [
+      ({ first }) => first.handler.onEnd(),
+      ({ first }) => first.handler.onError(new Error("cut"), true),
+      ({ exchange }) => exchange.abort(),
+    ];
+    for (const end of ends) {
+      const one = await begin("asides");
+      one.first.handler.onHead(200, STREAM);
+      expect(one.credential.followers.size).toBe(1);
+      end(one);
+      expect(one.credential.followers.size).toBe(0);
+    }
+    const call = await begin("calls");
+    call.first.handler.onHead(200, STREAM);
+    const short = await begin("asides");
+    short.first.handler.onHead(202, {});
+    expect([call.credential.followers.size, short.credential.followers.size]).toEqual([0, 0]);
   });
 });

@@ -1,6 +1,8 @@
 // A wire whose requests carry a credential that is read for each of them. A 401, or a 403 for want of a scope, means that
 // nothing was done: the credential is fetched again, once for all that wait, and the request is sent again, once. Links see none of it.
+// Where the credential is another, a listening stream that was opened with the one before ends, and its link opens the next.
 
+import { mediaType } from "./headers.js";
 import type { ExchangeHandler, HttpExchange, OpenWire, RequestOptions, ResponseHeaders, Wire } from "./wire.js";
 
 /** What a wire needs of a credential; credentials/credential.ts is one. */
@@ -13,6 +15,8 @@ export interface LiveCredential {
   /** What whoever asked is told of a 401; undefined where that is what the server said. */
   refusal(used: string | undefined): Error | undefined;
   accepted(): void;
+  /** Tells when it is another's, or for something else, until the returned function is called. */
+  onOther(listener: () => void): () => void;
 }
 
 /** So much of a refusal is kept while another credential is looked for; a longer one is cut off. */
@@ -62,6 +66,8 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
   #refusal: Refusal | undefined;
   #isAborted = false;
   #isPaused = false;
+  /** While it is a listening stream. */
+  #unfollow: (() => void) | undefined;
 
   constructor(wire: CredentialWire, options: RequestOptions, handler: ExchangeHandler) {
     this.#wire = wire;
@@ -115,6 +121,7 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
 
   abort(): void {
     this.#isAborted = true;
+    this.#unfollow?.();
     this.#inner?.abort();
   }
 
@@ -122,6 +129,7 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
     const { credential } = this.#wire;
     if (status !== 401 && !(status === 403 && lacksScope(headers))) {
       if (status < 400) credential.accepted();
+      if (this.#isListening(status, headers)) this.#unfollow = credential.onOther(() => this.#renew());
       this.#handler.onHead(status, headers);
       return;
     }
@@ -152,12 +160,25 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
     this.#inner?.abort();
   }
 
+  /** What is answered beside the calls is short, but for what is listened to. */
+  #isListening(status: number, headers: ResponseHeaders): boolean {
+    return this.#options.pool === "asides" && status === 200 && mediaType(headers) === "text/event-stream";
+  }
+
+  /** As if the server had ended it: the link opens it again, with the credential that there is then. */
+  #renew(): void {
+    this.abort();
+    this.#handler.onEnd();
+  }
+
   onEnd(): void {
+    this.#unfollow?.();
     if (this.#refusal === undefined) this.#handler.onEnd();
     else this.#refusal.end ??= "end";
   }
 
   onError(error: Error, written: boolean): void {
+    this.#unfollow?.();
     if (this.#refusal === undefined) this.#handler.onError(error, written);
     else this.#refusal.end ??= error;
   }

@@ -244,7 +244,7 @@ function headerList(flat: readonly string[]): HttpHeader[] {
 
 /** Headers by name in lower case; one that came more than once has a list. */
 function headersOf(list: readonly HttpHeader[]): ResponseHeaders {
-  const headers: ResponseHeaders = Object.create(null);
+  const headers: Record<string, string | string[]> = Object.create(null);
   for (const { name, value } of list) {
     const key = name.toLowerCase();
     const before = headers[key];

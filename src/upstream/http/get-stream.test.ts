@@ -75,3 +75,34 @@ it("a server that has no stream, or cannot be reached, has no gaps: it is known 
   expect(away.stream.gaps).toBe(0);
   away.stream.stop();
 });
+
+it.each([401, 409])(
+  "a stream that was open and is refused with %d is asked for again, ever less often [token-unseen] [bounded]",
+  (status) => {
+    const { stream, exchanges, latest } = open();
+    latest().onHead(200, STREAM);
+    latest().onEnd();
+    const at: number[] = [];
+    for (let ms = 0; ms < 240_000; ms += 500) {
+      const before = exchanges.length;
+      vi.advanceTimersByTime(500);
+      if (exchanges.length === before) continue;
+      at.push(ms);
+      latest().onHead(status, {});
+      latest().onEnd();
+    }
+    const waits = at.slice(1).map((ms, i) => ms - (at[i] ?? 0));
+    expect(waits.slice(0, 4).every((ms, i) => ms >= 1_000 * 2 ** i)).toBe(true);
+    expect(waits.at(-1)).toBeGreaterThanOrEqual(60_000);
+    expect(stream.isRefused).toBe(false);
+    stream.stop();
+  },
+);
+
+it("a stream that is refused with 401 before it was ever open is not asked for again", () => {
+  const { stream, exchanges, latest } = open();
+  latest().onHead(401, {});
+  latest().onEnd();
+  vi.advanceTimersByTime(240_000);
+  expect([exchanges.length, stream.isRefused]).toEqual([1, true]);
+});

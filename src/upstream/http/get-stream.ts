@@ -19,6 +19,8 @@ const MAX_RECONNECT_MS = 60_000;
 const JITTER = 0.2;
 /** A stream that lived this long, or brought a message, was a good one: the next wait is the short one again. */
 const GOOD_STREAM_MS = 10_000;
+/** Of a stream that was open before: there may be another credential later, and the one before may still be ending. */
+const PASSING: ReadonlySet<number> = new Set([401, 409]);
 /** So much is read of an error's body, to tell a session that is gone from a route that never was. */
 const MAX_BODY_BYTES = 4 * 1024;
 
@@ -167,13 +169,13 @@ export class GetStream implements ExchangeHandler {
   #refused(): void {
     if (this.#stopped) return;
     const status = this.#status;
-    if (status >= 500 || status === 429) {
+    if (status >= 500 || status === 429 || (this.#worked && PASSING.has(status))) {
       this.#badStreams++;
       this.#again();
       return;
     }
-    // Everything else ends it until the next handshake: 405 says that there is no such stream, 401 that asking
-    // again is useless, and a plain 404 on the first try is a server that has no route for GET.
+    // Everything else ends it until the next handshake: 405 says that there is no such stream, 401 to the first of
+    // all that it is not for us, and a plain 404 on the first try is a server that has no route for GET.
     this.isRefused = true;
     if (status !== 404 || !this.#link.inSession) return;
     if (this.#worked || parseRpc(this.#body.take()) !== undefined) this.#link.onListenSessionGone(status);

@@ -5,6 +5,7 @@ import type { buildConnector, Dispatcher, Pool } from "undici";
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { blockReading } from "../../runtime/memory/read-blocks.js";
+import { withoutWriting } from "./plain/without-writing.js";
 import type { PlainPost, PlainPosts } from "./plain-posts.js";
 import {
   type ExchangeHandler,
@@ -258,20 +259,6 @@ class PoolWire implements Wire {
 type Connect = (callback: (error: Error | null, socket?: Socket | null) => void) => void;
 type Connector = buildConnector.connector;
 type MakePool = (connections: number, watch: (socket: Socket) => void, connector?: Connector) => Pool;
-
-/** undici writes a POST with a body in two pieces: its head, and the body. `then` follows when both were to be written. */
-function withoutWriting(socket: Socket, then: () => void): void {
-  let pieces = 0;
-  const write = (): boolean => {
-    if (++pieces === 2) {
-      Reflect.deleteProperty(socket, "write");
-      // It reads nothing before it has noted that it wrote.
-      queueMicrotask(then);
-    }
-    return true;
-  };
-  Object.defineProperty(socket, "write", { value: write, configurable: true });
-}
 
 /** Opens a wire over our own network. */
 export const openPoolWire: OpenWire = (target, base) => openPool(target, base, undefined);

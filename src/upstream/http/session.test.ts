@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { type Answer, json, Peer, plain, Recorder } from "../../../test/fixtures/links/recorder.js";
+import { type Answer, json, linked, plain } from "../../../test/fixtures/links/recorder.js";
 import { LOST_SESSION_PHRASES } from "./lost-session.js";
 import { StreamableLink } from "./streamable.js";
 
@@ -8,17 +8,8 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-async function start(answer: Answer) {
-  const peer = new Peer(answer);
-  const recorder = new Recorder();
-  const link = new StreamableLink({ kind: "http", url: await peer.listen(), headers: {} }, recorder);
-  cleanups.push(
-    () => peer.close(),
-    () => link.close(),
-  );
-  await recorder.attach(link);
-  return { peer, recorder };
-}
+const start = (answer: Answer) =>
+  linked(cleanups, answer, (url, recorder) => new StreamableLink({ kind: "http", url, headers: {} }, recorder));
 
 function rpcError(id: number | null | undefined, code: number, message: string) {
   return { jsonrpc: "2.0", id, error: { code, message } };

@@ -17,6 +17,14 @@ async function listen(answer: Answer): Promise<Peer> {
   return peer;
 }
 
+async function expectQuietEnd(recorder: Recorder, peer: Peer): Promise<void> {
+  await recorder.link.close();
+  await sleep(50);
+  expect(recorder.order).toEqual([]);
+  const count = () => new Promise((resolve) => peer.server.getConnections((_error, open) => resolve(open)));
+  await expect.poll(count).toBe(0);
+}
+
 function make(kind: HttpTarget["kind"], url: string) {
   const recorder = new Recorder();
   const link = openHttpLink({ kind, url, headers: { authorization: "Bearer canary-token" } }, recorder);
@@ -152,11 +160,7 @@ describe("the old HTTP+SSE", () => {
     const recorder = await connect("sse", peer.url);
     recorder.request("hangs");
     await recorder.until(() => peer.seen.length === 2);
-    await recorder.link.close();
-    await sleep(50);
-    expect(recorder.order).toEqual([]);
-    const count = () => new Promise((resolve) => peer.server.getConnections((_error, open) => resolve(open)));
-    await expect.poll(count).toBe(0);
+    await expectQuietEnd(recorder, peer);
   });
 });
 
@@ -213,10 +217,6 @@ describe("the choice between streamable HTTP and the old HTTP+SSE", () => {
     const recorder = await connect("http", peer.url);
     recorder.request("initialize");
     await recorder.until(() => peer.seen.length === 2);
-    await recorder.link.close();
-    await sleep(50);
-    expect(recorder.order).toEqual([]);
-    const count = () => new Promise((resolve) => peer.server.getConnections((_error, open) => resolve(open)));
-    await expect.poll(count).toBe(0);
+    await expectQuietEnd(recorder, peer);
   });
 });

@@ -13,7 +13,14 @@ import { judge, networkFault } from "./faults.js";
 import { HttpDestination, mediaType } from "./headers.js";
 import { InitializedBarrier } from "./initialized-barrier.js";
 import { openPoolWire } from "./pool-wire.js";
-import type { ExchangeHandler, HttpExchange, OpenWire, ResponseHeaders, Wire } from "./wire.js";
+import {
+  type ExchangeHandler,
+  type HttpExchange,
+  noteCredential,
+  type OpenWire,
+  type ResponseHeaders,
+  type Wire,
+} from "./wire.js";
 
 /** The address comes first on the stream; a server that has not named it by then is not of this kind. */
 const ENDPOINT_DEADLINE_MS = 20_000;
@@ -301,10 +308,7 @@ class SsePost implements ExchangeHandler {
   }
 
   onCredential(state: "wanted" | "there", isAnother: boolean): void {
-    const notes = this.ticket?.notes;
-    if (notes === undefined) return;
-    notes.enter(state === "wanted" ? "credential" : "server");
-    if (state === "there" && isAnother) notes.mended("token");
+    noteCredential(this.ticket?.notes, state, isAnother);
   }
 
   onHead(status: number, headers: ResponseHeaders): void {

@@ -185,7 +185,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     if (!this.#closed) this.#events.onMessage(bytes, ticket);
   }
 
-  onPieces(pieces: Buffer[], ticket: Ticket): void {
+  onPieces(pieces: Buffer[], ticket: Ticket | undefined): void {
     if (!this.#closed) this.#events.onPieces(pieces, ticket);
   }
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import { type Answer, events, json, Peer, plain, Recorder, reply } from "../../../test/fixtures/links/recorder.js";
+import { type Answer, events, json, linked, plain, reply } from "../../../test/fixtures/links/recorder.js";
 import { reconnectDelay } from "./get-stream.js";
 import { StreamableLink } from "./streamable.js";
 
@@ -10,17 +10,8 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-async function start(answer: Answer) {
-  const peer = new Peer(answer);
-  const recorder = new Recorder();
-  const link = new StreamableLink({ kind: "http", url: await peer.listen(), headers: {} }, recorder);
-  cleanups.push(
-    () => peer.close(),
-    () => link.close(),
-  );
-  await recorder.attach(link);
-  return { peer, recorder };
-}
+const start = (answer: Answer) =>
+  linked(cleanups, answer, (url, recorder) => new StreamableLink({ kind: "http", url, headers: {} }, recorder));
 
 /** POSTs as in plain(), GETs as told. */
 function withGet(call: Answer, get: Answer): Answer {

@@ -2,6 +2,7 @@
 // It knows nothing of MCP. pool-wire.ts is the way over our own network, executor-wire.ts the one through an executor.
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
+import type { WayNotes } from "../../contracts/service.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
 
 /**
@@ -14,7 +15,7 @@ export const MAX_CALLS_IN_FLIGHT = 256;
 export const OWN_CALLS_IN_FLIGHT = 16;
 
 export type HttpMethod = "GET" | "POST" | "DELETE";
-export type ResponseHeaders = Record<string, string | string[] | undefined>;
+export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** `calls` holds a connection until the answer is there, `asides` is for what is answered at once. */
 export type PoolName = "calls" | "asides";
@@ -27,6 +28,13 @@ export interface ExchangeHandler {
   onEnd(): void;
   /** `written` is false where it is certain that nothing of the request reached the server. */
   onError(error: Error, written: boolean): void;
+}
+
+/** What `onCredential` is told, noted for a call. */
+export function noteCredential(notes: WayNotes | undefined, state: "wanted" | "there", isAnother: boolean): void {
+  if (notes === undefined) return;
+  notes.enter(state === "wanted" ? "credential" : "server");
+  if (state === "there" && isAnother) notes.mended("token");
 }
 
 export interface RequestOptions {

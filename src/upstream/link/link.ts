@@ -80,6 +80,10 @@ export interface Link {
   readonly era?: Era | undefined;
   /** That of the server itself, where somebody else speaks for it. */
   readonly serverEra?: Era | undefined;
+  /** Whoever speaks the modern era for a legacy server passes its replies on as the server wrote them. */
+  readonly isAsWritten?: boolean | undefined;
+  /** It is about to end, because another gateway is to run the server: what it does not take any more goes to the next. */
+  readonly isLeaving?: boolean | undefined;
   /** Where the one machine behind it writes down what it is sent; undefined where none does, or it is not known. */
   readonly journal?: string | undefined;
   /** What `status` and error messages show: pid, last lines of stderr, URL. It never holds a secret. */

@@ -188,7 +188,9 @@ function history(random: Random): void {
       continue;
     }
     const isMissed = random.chance(0.3);
+    const isSure = !isMissed && age.isSurelyKnown(nowMs, endedCalls, 0, ttlMs);
     const verdict = isMissed ? age.missed(nowMs, now) : age.asked(nowMs, now);
+    must(!isSure || verdict === "known", "what is surely known is known");
     if (verdict === "read") {
       const isCalled = endedCalls !== (reading ?? last).calls;
       const isAged = reading === undefined && nowMs - last.begunMs >= (isMissed ? Math.min(goodMs, 2_000) : goodMs);

@@ -68,6 +68,18 @@ export class ListAge {
     this.#unchanged = isNew ? 0 : this.#unchanged + 1;
   }
 
+  /**
+   * True where `asked` says `known` whatever else is to be known of the server. It is asked for each server with each list, and
+   * those other facts cost more than this.
+   */
+  isSurelyKnown(nowMs: number, endedCalls: number, gaps: number, ttlMs: number | undefined): boolean {
+    const last = this.#last;
+    if (last === undefined || this.#hasChanged || this.#now !== undefined || this.#nextSinceMs !== undefined)
+      return false;
+    if (last.endedCalls !== endedCalls || last.gaps !== gaps) return false;
+    return nowMs - last.begunMs < borneMs(ttlMs);
+  }
+
   /** An agent asks for the list. */
   asked(nowMs: number, facts: ListFacts): ListVerdict {
     return this.#verdict(nowMs, facts, (last) => isOld(last, nowMs, facts));
@@ -113,9 +125,13 @@ export class ListAge {
 
 function isOld(last: Reading, nowMs: number, facts: ListFacts): boolean {
   if (mayBeBehind(last, facts)) return true;
-  const ageMs = nowMs - last.begunMs;
-  if (facts.ttlMs !== undefined) return ageMs >= Math.max(LEAST_PROMISE_MS, facts.ttlMs);
-  return !facts.isAnnounced && ageMs >= UNPROMISED_MS;
+  if (facts.ttlMs === undefined && facts.isAnnounced) return false;
+  return nowMs - last.begunMs >= borneMs(facts.ttlMs);
+}
+
+/** How old a list may be of which no change is told. */
+function borneMs(ttlMs: number | undefined): number {
+  return ttlMs === undefined ? UNPROMISED_MS : Math.max(LEAST_PROMISE_MS, ttlMs);
 }
 
 /**

@@ -6,7 +6,7 @@ import { forgetCanonical } from "../../protocol/canonical.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
-import { sentence } from "../../runtime/expected-error.js";
+import { messageOf, sentence } from "../../runtime/expected-error.js";
 import { type CallSender, ServerError } from "../link/own-call.js";
 import { LIST_MS, readList } from "./read.js";
 import { FreshnessReader } from "./rereads.js";
@@ -186,7 +186,7 @@ export class ServerLists {
   }
 
   #failed(kind: ListKind, error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     this.#events.onFailed(kind);
     if (error instanceof Fault && error.code === "unavailable") this.#unreached.add(kind);
     else this.#unreached.delete(kind);

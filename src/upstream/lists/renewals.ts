@@ -34,7 +34,9 @@ export class Renewals {
 
   /** The reading that is worth a wait before the list is answered; undefined where it can be answered at once. */
   renew(kind: ListKind, why: "asked" | "missed"): Promise<void> | undefined {
-    const { lists, now } = this.#options;
+    const { lists, now, calls, gaps } = this.#options;
+    const age = this.#ages.get(kind);
+    if (why === "asked" && age?.isSurelyKnown(now(), calls.ended, gaps(kind), this.#ttls.get(kind))) return undefined;
     const reader = this.#options.reader(kind);
     if (reader === undefined) return undefined;
     const verdict = this.#ageOf(kind)[why](now(), this.#facts(kind));

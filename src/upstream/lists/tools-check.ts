@@ -1,6 +1,7 @@
 // Sees to it that calls of tools go out on a new connection only once the server's tools have been read anew: a program
 // may be another than before. What a change means is not decided here; whoever is shown the lists does that.
 
+import { messageOf } from "../../runtime/expected-error.js";
 import type { CallSender } from "../link/own-call.js";
 import { isUnknownMethod, type ServerLists } from "./lists.js";
 import { LIST_MS, readList } from "./read.js";
@@ -53,7 +54,7 @@ export class ToolsCheck {
     try {
       hash = await readHash(sender);
     } catch (error) {
-      return this.#options.forAgents(error instanceof Error ? error.message : String(error));
+      return this.#options.forAgents(messageOf(error));
     }
     if (hash === this.#options.shownHash() || this.#variantsNow.has(hash)) return undefined;
     const why = await this.again();

@@ -9,7 +9,7 @@ import type { WayNotes } from "../../contracts/service.js";
 import type { MessageKey, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault, type FaultOptions, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { locate, parseMessage, type RequestMessage, type ResponseMessage, scanText } from "../../protocol/message.js";
+import { locate, type RequestMessage, type ResponseMessage, scanText, toMessage } from "../../protocol/message.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { type Edit, scanMembers, splice } from "../../protocol/scan.js";
 import { Bag, NOWHERE } from "../../runtime/table.js";
@@ -313,7 +313,8 @@ const QUESTIONS = new Set(["elicitation/create", "sampling/createMessage", "root
 interface Input {
   readonly key: string;
   readonly method: string;
-  /** As the server wrote it. */
+  readonly params: JsonObject;
+  /** As the server wrote them. */
   readonly paramsJson: string;
   /** It sends the user to a page, and leaves the page's name to us. */
   readonly isPage: boolean;
@@ -331,19 +332,21 @@ function toInput(key: string, json: string): Input {
   if (typeof method !== "string" || !QUESTIONS.has(method)) {
     throw new Fault("protocol", `The server asked for an input that is not known: ${JSON.stringify(method)}.`);
   }
-  const params = (value as JsonObject)["params"];
+  const given = (value as JsonObject)["params"];
+  const params = isObject(given) ? given : {};
   const at = scanMembers(json, 0).find((member) => member.key === "params");
-  const paramsJson = isObject(params) && at !== undefined ? json.slice(at.start, at.end) : "{}";
-  const isPage = isObject(params) && params["mode"] === "url" && params["elicitationId"] === undefined;
-  return { key, method, paramsJson, isPage };
+  const paramsJson = isObject(given) && at !== undefined ? json.slice(at.start, at.end) : "{}";
+  const isPage = params["mode"] === "url" && params["elicitationId"] === undefined;
+  return { key, method, params, paramsJson, isPage };
 }
 
 /** An input request as the request that a legacy agent knows. That era names pages; the modern one has no such name. */
-function toQuestion({ key, method, paramsJson }: Input, pageId: string | undefined): RequestMessage {
+function toQuestion({ key, method, params, paramsJson }: Input, pageId: string | undefined): RequestMessage {
   const rest = paramsJson.slice(paramsJson.indexOf("{") + 1);
   const named = pageId === undefined ? paramsJson : `{"elicitationId":"${pageId}",${rest}`;
   const text = `{"jsonrpc":"2.0","id":${JSON.stringify(key)},"method":"${method}","params":${named}}`;
-  return parseMessage(text) as RequestMessage;
+  const asked = pageId === undefined ? params : { ...params, elicitationId: pageId };
+  return toMessage(text, { jsonrpc: "2.0", id: key, method, params: asked }) as RequestMessage;
 }
 
 function isAccept(result: unknown): boolean {

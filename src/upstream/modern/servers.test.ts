@@ -1,11 +1,9 @@
 // Real modern servers behind a Server: lists, listening, rounds and headers, over stdio and over HTTP.
 
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { serverFile, startHttpServer } from "../../../test/fixtures/http-server.js";
 import { closeHttp, listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { SUPERVISED } from "../../../test/fixtures/spec.js";
 import type { Caller } from "../../contracts/caller.js";
@@ -30,9 +28,7 @@ import { UpstreamServer } from "../server.js";
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
 const SOON = { timeout: 60_000, interval: 20 };
 
-const fixture = (name: string) => fileURLToPath(new URL(`../../../test/fixtures/servers/${name}.mjs`, import.meta.url));
-
-const cleanUp: (() => unknown)[] = [];
+const cleanUp: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const act of cleanUp.splice(0).reverse()) await act();
 });
@@ -63,19 +59,13 @@ class Agent implements Caller {
   }
 }
 
-async function startHttp(name: string, port = 0): Promise<{ url: string; child: ChildProcess }> {
-  const args = [fixture(name), "--http", String(port), "--with-parent", "--era", "modern"];
-  const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
-  cleanUp.push(() => child.kill("SIGKILL"));
-  const [url] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
-  return { url, child };
-}
+const startHttp = (name: string, port = 0) => startHttpServer(cleanUp, name, ["--era", "modern"], { port });
 
 const TARGETS: Record<string, (name: string) => Promise<Target>> = {
   stdio: async (name) => ({
     kind: "stdio",
     command: process.execPath,
-    args: [fixture(name), "--era", "modern"],
+    args: [serverFile(name), "--era", "modern"],
     env: {},
     cwd: undefined,
   }),
@@ -296,7 +286,8 @@ async function strict() {
     } else answer(200, { result: { content: [{ type: "text", text: "ran" }] } });
   });
   const port = await listenOnLoopback(http);
-  cleanUp.push(() => {
+  // It is not waited for: connections to it may be open until the others are closed.
+  cleanUp.push(async () => {
     void closeHttp(http);
   });
   const target: Target = {

@@ -27,6 +27,7 @@ interface SentRequest {
 export class PassedLink implements Link {
   readonly era = "modern";
   readonly serverEra: PassedServer["serverEra"];
+  readonly isAsWritten: boolean;
   readonly #stream: PassedServer["stream"];
   readonly #events: LinkEvents;
   readonly #writer: LineWriter;
@@ -37,10 +38,13 @@ export class PassedLink implements Link {
   /** How many of them the other gateway has read; undefined where it did not say. */
   #takenLines: number | undefined;
   #isOver = false;
+  /** The other gateway has said that the server is another's: the end of the stream follows. */
+  isLeaving = false;
 
-  constructor({ stream, secret, serverEra }: PassedServer, events: LinkEvents, newHolder: () => Holder) {
+  constructor({ stream, secret, serverEra, isAsWritten }: PassedServer, events: LinkEvents, newHolder: () => Holder) {
     this.#stream = stream;
     this.serverEra = serverEra;
+    this.isAsWritten = isAsWritten;
     this.#secret = Buffer.from(secret);
     this.#events = events;
     this.#writer = new LineWriter(stream, MAX_PENDING_WRITE_BYTES, newHolder(), {
@@ -119,6 +123,7 @@ export class PassedLink implements Link {
   #told(word: GatewayWord): void {
     if ("taken" in word) this.#takenLines = word.taken;
     else if ("moved" in word) {
+      this.isLeaving = true;
       const request = this.#requests.get(word.moved);
       if (request !== undefined) this.#unsent(request);
     }
@@ -153,10 +158,10 @@ export class PassedLink implements Link {
     this.#requests.clear();
     this.#stream.destroy();
     const text = "The gateway that ran this server stopped, or gave it to another: what became of the call is unknown.";
-    this.#events.onClosed(new Fault("outcome-unknown", text));
+    this.#events.onClosed(new Fault("outcome-unknown", text, { reason: "moved" }));
   }
 }
 
 function gone(): Fault {
-  return new Fault("unavailable", "The gateway that runs this server is another by now.");
+  return new Fault("unavailable", "The gateway that runs this server is another by now.", { reason: "moved" });
 }

@@ -274,7 +274,11 @@ async function passedScene() {
     onClosed: ({ code }) => void ends.push(code),
     onNoise() {},
   };
-  const link = new PassedLink({ stream, secret: "secret", serverEra: undefined }, events, ownHolder);
+  const link = new PassedLink(
+    { stream, secret: "secret", serverEra: undefined, isAsWritten: false },
+    events,
+    ownHolder,
+  );
   await link.open();
   const say = (line: string) => void stream.push(`${line}\n`);
   return { link, say, end: () => void stream.push(null), unsent, ends, heard };

@@ -7,6 +7,7 @@ import { Fault } from "../../protocol/errors.js";
 import type { Era } from "../../protocol/modern.js";
 import { resultWithin } from "../../runtime/wait.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
+import { MOVED } from "./words.js";
 
 /** What is under way at a child that has to move may end in so long: others wait for it. */
 const LEAVE_MS = 2_000;
@@ -44,6 +45,15 @@ export class PlacedLink implements Link {
     return this.#inner?.serverEra;
   }
 
+  get isAsWritten(): boolean {
+    return this.#inner?.isAsWritten === true;
+  }
+
+  /** It ends soon: another gateway is to run it. */
+  get isLeaving(): boolean {
+    return this.#leaving !== undefined || this.#inner?.isLeaving === true;
+  }
+
   async open(signal: AbortSignal): Promise<void> {
     const { place, own, passed } = this.#parts;
     const found = await place.find(signal);
@@ -69,14 +79,14 @@ export class PlacedLink implements Link {
     }
     if (place.mayRun()) return;
     await this.close();
-    throw moved();
+    throw MOVED;
   }
 
   send(text: string, ticket: Ticket | undefined): void {
     const isLeft = this.#leaving !== undefined || (!this.#isOver && !this.#parts.place.mayRun());
     if (this.#isHere && isLeft) {
       // It waits for the end of this link, and goes out on the next: also while the child takes its time to end.
-      if (ticket !== undefined) this.#events.onFailed(ticket, moved(), false);
+      if (ticket !== undefined) this.#events.onFailed(ticket, MOVED, false);
       void this.#leave(false);
       return;
     }
@@ -122,7 +132,7 @@ export class PlacedLink implements Link {
     const wasOver = this.#isOver;
     await this.close();
     const text = "The server was ended here, since another gateway runs it: what became of the call is unknown.";
-    if (!wasOver) this.#events.onClosed(new Fault("outcome-unknown", text));
+    if (!wasOver) this.#events.onClosed(new Fault("outcome-unknown", text, { reason: "moved" }));
   }
 
   #done(ticket: Ticket): void {
@@ -150,8 +160,4 @@ export class PlacedLink implements Link {
       onNoise: (sample) => events.onNoise(sample),
     };
   }
-}
-
-function moved(): Fault {
-  return new Fault("unavailable", "Another gateway runs this server by now.");
 }

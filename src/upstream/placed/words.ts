@@ -29,5 +29,5 @@ export function wordIn(line: Buffer, secret: Buffer): GatewayWord | undefined {
   return JSON.parse(line.toString("utf8", secret.length)) as GatewayWord;
 }
 
-/** What the call is answered with inside of the gateway that did not begin it. */
-export const MOVED = new Fault("unavailable", "Another gateway runs this server by now.");
+/** What a call is answered with inside of the gateway that did not begin it. */
+export const MOVED = new Fault("unavailable", "Another gateway runs this server by now.", { reason: "moved" });

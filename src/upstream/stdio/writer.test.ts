@@ -26,6 +26,23 @@ it("A line for an idle server leaves at once, and those that follow in the same 
   expect(written.length).toBeLessThanOrEqual(3);
 });
 
+it("Lines with and without characters beyond ASCII leave together, as UTF-8", async () => {
+  const written: Buffer[] = [];
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      written.push(chunk);
+      done();
+    },
+  });
+  const writer = new LineWriter(stream, 1_000, ownHolder(), { onFailed: () => {}, onBroken: () => {} });
+  const lines = ["plain", "é", "plain again", "😀", "\u00ff"];
+  for (const line of lines) writer.send(line, undefined, false);
+  await nextTurn();
+  writer.send("ÿ, at once", undefined, true);
+  await nextTurn();
+  expect(Buffer.concat(written).toString()).toBe(`${lines.join("\n")}\nÿ, at once\n`);
+});
+
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("A line of megabytes", () => {

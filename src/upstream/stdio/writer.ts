@@ -131,7 +131,9 @@ export class LineWriter {
     const lines = this.#take(count);
     this.#writing = { lines, bytes };
     const [first] = lines;
-    if (first === undefined || !isLong(first.text)) this.#stream.write(text, "utf8", this.#onWritten);
+    // As many bytes as characters: it is ASCII, which is written without being encoded.
+    const encoding = bytes === text.length ? "latin1" : "utf8";
+    if (first === undefined || !isLong(first.text)) this.#stream.write(text, encoding, this.#onWritten);
     else {
       // It is alone in its batch.
       this.#rest = { text: first.text, at: 0 };

@@ -8,7 +8,7 @@ import type { MessageKey, UpstreamCall } from "../../contracts/upstream.js";
 import type { Fault } from "../../protocol/errors.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 import { faultReply, type Reply } from "../../protocol/reply.js";
-import { type Breaker, type BreakerOutcome, countsAsFault, OverdueFault } from "./breaker.js";
+import { type Breaker, type BreakerOutcome, countsAsFault, isUnreached, OverdueFault } from "./breaker.js";
 import { heldBack } from "./refusals.js";
 
 export class BreakerTrial {
@@ -30,9 +30,10 @@ export class BreakerTrial {
   /** For a breaker that is not closed: the call as it is to be sent, or undefined where it was refused. */
   admit(call: UpstreamCall): UpstreamCall | undefined {
     const breaker = this.#breaker;
-    const number = breaker.admit(this.#now());
+    const number = breaker.admit(this.#now(), call.earlyTrial);
     if (number === undefined) {
-      call.reply(faultReply(heldBack(this.#server, breaker.faults, breaker.nextTryInMs(this.#now()))));
+      const nextTryInMs = breaker.nextTryInMs(this.#now(), call.earlyTrial);
+      call.reply(faultReply(heldBack(this.#server, breaker.faults, nextTryInMs)));
       return undefined;
     }
     this.#call = new TrialCall(call, (outcome) => {
@@ -129,5 +130,6 @@ class TrialCall implements UpstreamCall {
 function outcomeOf(fault: Fault | undefined): BreakerOutcome | "overdue" {
   if (fault === undefined) return "answered";
   if (fault instanceof OverdueFault) return "overdue";
-  return countsAsFault(fault.code) ? "fault" : "unknown";
+  if (!countsAsFault(fault.code)) return "unknown";
+  return isUnreached(fault) ? "unreached" : "fault";
 }

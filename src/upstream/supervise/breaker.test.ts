@@ -1,24 +1,30 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { histories } from "../../../test/faults/length.js";
-import type { FaultCode } from "../../protocol/errors.js";
-import { Breaker, countsAsFault } from "./breaker.js";
+import type { EarlyTrial } from "../../contracts/upstream.js";
+import { Fault, type FaultCode } from "../../protocol/errors.js";
+import { Breaker, countsAsFault, isUnreached } from "./breaker.js";
 
 const RULES = { failures: 5, openMs: 30_000 };
 
 type Event =
-  | { kind: "call" }
-  | { kind: "end"; which: number; how: "answered" | "fault" | "unknown" | "late"; tool: string }
+  | { kind: "call"; early: EarlyTrial | undefined }
+  | { kind: "end"; which: number; how: "answered" | "fault" | "unreached" | "unknown" | "late"; tool: string }
   | { kind: "pass"; ms: number };
 
 const event: fc.Arbitrary<Event> = fc.oneof(
-  { weight: 6, arbitrary: fc.constant<Event>({ kind: "call" }) },
+  {
+    weight: 6,
+    arbitrary: fc
+      .constantFrom<EarlyTrial | undefined>(undefined, undefined, "always", "unreached")
+      .map<Event>((early) => ({ kind: "call", early })),
+  },
   {
     weight: 8,
     arbitrary: fc.record({
       kind: fc.constant("end" as const),
       which: fc.nat({ max: 20 }),
-      how: fc.constantFrom("fault", "fault", "answered", "unknown", "late", "late"),
+      how: fc.constantFrom("fault", "unreached", "answered", "unknown", "late", "late"),
       tool: fc.constantFrom("read", "write", "search"),
     }),
   },
@@ -37,7 +43,7 @@ class Marks {
   readonly tools = new Set<string>();
 
   add(how: string, tool: string): void {
-    if (how === "fault") this.faults++;
+    if (how === "fault" || how === "unreached") this.faults++;
     if (how !== "late") return;
     this.late++;
     this.tools.add(tool);
@@ -54,24 +60,68 @@ interface Call {
   readonly sinceMs: number;
   /** The number of the trial that it is. */
   readonly trial: number | undefined;
+  readonly isEarly?: boolean;
 }
 
-it("a breaker opens by faults in a row only, lets exactly one trial through and closes by it, whatever happens [host-5]", () => {
+/** When a breaker that is open may be tried, said another way than the breaker does. */
+class Dues {
+  readonly #openMs: number;
+  ordinaryMs = 0;
+  earlyMs = 0;
+  #trials = 0;
+  isUnreached = false;
+
+  constructor(openMs: number) {
+    this.#openMs = openMs;
+  }
+
+  opened(nowMs: number, isUnreached: boolean): void {
+    this.#trials = 0;
+    this.ordinaryMs = nowMs + this.#openMs;
+    this.failed(nowMs, isUnreached, true);
+  }
+
+  failed(nowMs: number, isUnreached: boolean, wasEarly: boolean): void {
+    if (!wasEarly) this.ordinaryMs = nowMs + this.#openMs;
+    this.earlyMs = nowMs + Math.min(1_000 * 2 ** this.#trials++, this.#openMs);
+    this.isUnreached = isUnreached;
+  }
+
+  givenBack(nowMs: number, wasEarly: boolean): void {
+    this.earlyMs = nowMs;
+    if (!wasEarly) this.ordinaryMs = nowMs;
+  }
+
+  isDue(nowMs: number, early: EarlyTrial | undefined): boolean {
+    if (nowMs >= this.ordinaryMs) return true;
+    return nowMs >= this.earlyMs && (early === "always" || (early === "unreached" && this.isUnreached));
+  }
+}
+
+it("a breaker opens by faults in a row only, lets exactly one trial through when it is due, that of a kept write earlier and ever more seldom, and closes by it, whatever happens [host-5]", () => {
   let trials = 0;
+  let early = 0;
   fc.assert(
     fc.property(
-      fc.record({ failures: fc.integer({ min: 1, max: 4 }), openMs: fc.integer({ min: 1, max: 1_000 }) }),
+      fc.record({ failures: fc.integer({ min: 1, max: 4 }), openMs: fc.integer({ min: 1, max: 6_000 }) }),
       fc.array(event, { minLength: 20, maxLength: 120, size: "max" }),
       (rules, events) => {
         // What it tells: opened and closed in turns, and never something that it is not.
         let told = "closed";
-        const breaker: Breaker = new Breaker(rules, (circuit) => {
-          must(circuit !== told && circuit === breaker.circuit);
-          told = circuit;
+        let answers = 0;
+        const breaker: Breaker = new Breaker(rules, {
+          onTurn: (circuit) => {
+            must(circuit !== told && circuit === breaker.circuit);
+            told = circuit;
+          },
+          onAnswers: () => {
+            must(breaker.circuit === "closed" && !breaker.hasMarks);
+            answers++;
+          },
         });
+        const dues = new Dues(rules.openMs);
         const calls: Call[] = [];
         let now = 1;
-        let openedMs = 0;
         const marks = new Marks();
         for (const e of events) {
           const before = breaker.circuit;
@@ -79,36 +129,47 @@ it("a breaker opens by faults in a row only, lets exactly one trial through and 
           else if (e.kind === "call") {
             if (before === "closed") calls.push({ sinceMs: now, trial: undefined });
             else {
-              const trial = breaker.admit(now);
-              const isDue = before === "open" && now - openedMs >= rules.openMs;
-              // One that was given back is due at once.
-              if (trial === undefined) must(!isDue);
+              const nextMs = breaker.nextTryInMs(now, e.early);
+              const trial = breaker.admit(now, e.early);
+              must((trial !== undefined) === (before === "open" && dues.isDue(now, e.early)));
+              if (trial === undefined) must(before === "half-open" || (nextMs !== undefined && nextMs > 0));
               else {
                 trials++;
-                must(before === "open");
+                if (now < dues.ordinaryMs) early++;
+                must(before === "open" && nextMs === 0);
                 must(breaker.circuit === "half-open");
-                calls.push({ sinceMs: now, trial });
+                calls.push({ sinceMs: now, trial, isEarly: now < dues.ordinaryMs });
               }
             }
           } else {
             const [call] = calls.splice(e.which % Math.max(1, calls.length), 1);
             if (call === undefined) continue;
+            const hadMarks = breaker.hasMarks;
+            const answeredBefore = answers;
             // A trial that was late leaves the decision to the next.
             if (call.trial !== undefined) breaker.tried(call.trial, e.how === "late" ? "unknown" : e.how, now);
             else if (e.how === "answered") breaker.answered();
-            else if (e.how === "fault") breaker.faulted(call.sinceMs, now);
-            else if (e.how === "late") breaker.late({ tool: e.tool, startedMs: call.sinceMs }, now);
+            else if (e.how === "fault" || e.how === "unreached") {
+              breaker.faulted(call.sinceMs, now, e.how === "unreached");
+            } else if (e.how === "late") breaker.late({ tool: e.tool, startedMs: call.sinceMs }, now);
             if (before === "closed" && call.trial === undefined) marks.add(e.how, e.tool);
             if (before === "closed" && breaker.circuit === "open") {
-              must(e.how === "fault" || e.how === "late");
+              must(e.how === "fault" || e.how === "unreached" || e.how === "late");
               // By faults alone, or with late calls of more than one tool since the last answer.
               must(marks.faults >= rules.failures || marks.tools.size > 1);
               must(marks.faults + marks.late >= rules.failures);
               must(breaker.faults >= rules.failures);
-              openedMs = now;
+              dues.opened(now, e.how === "unreached");
             }
             if (breaker.circuit === "closed" && marks.tools.size <= 1) must(breaker.faults <= marks.faults);
-            if (before === "half-open" && breaker.circuit === "open" && e.how === "fault") openedMs = now;
+            if (before === "half-open" && breaker.circuit === "open") {
+              if (e.how === "fault" || e.how === "unreached")
+                dues.failed(now, e.how === "unreached", call.isEarly === true);
+              else dues.givenBack(now, call.isEarly === true);
+            }
+            // Said once, by the first answer after faults.
+            const isFirst = e.how === "answered" && (call.trial === undefined ? before === "closed" && hadMarks : true);
+            must(answers - answeredBefore === (isFirst ? 1 : 0));
             if (before === "half-open" && call.trial === undefined) must(breaker.circuit === "half-open");
             if (breaker.circuit === "closed" && (e.how === "answered" || before !== "closed")) marks.clear();
             if (before !== "closed" && breaker.circuit === "closed") {
@@ -125,6 +186,7 @@ it("a breaker opens by faults in a row only, lets exactly one trial through and 
     { numRuns: histories(3_000) },
   );
   expect(trials).toBeGreaterThan(histories(1_000));
+  expect(early).toBeGreaterThan(histories(100));
 });
 
 describe("a breaker", () => {
@@ -197,6 +259,34 @@ describe("a breaker", () => {
     expect([breaker.circuit, breaker.nextTryInMs(60)]).toEqual(["open", 100]);
   });
 
+  it("tries a kept write after 1, 2, 4 … seconds, and others when they would have been", () => {
+    const breaker = new Breaker({ failures: 1, openMs: 30_000 });
+    breaker.faulted(0, 0, true);
+    const triedMs: number[] = [];
+    for (let nowMs = 0; nowMs < 29_000; nowMs += 500) {
+      const trial = breaker.admit(nowMs, "unreached");
+      if (trial === undefined) continue;
+      triedMs.push(nowMs);
+      breaker.tried(trial, "unreached", nowMs);
+    }
+    expect(triedMs).toEqual([1_000, 3_000, 7_000, 15_000]);
+    expect(breaker.admit(29_999)).toBeUndefined();
+    expect(breaker.admit(30_000)).toBeDefined();
+  });
+
+  it("tries a kept write that must not be lost early only where nothing reached the server before", () => {
+    const breaker = new Breaker({ failures: 1, openMs: 30_000 });
+    breaker.faulted(0, 0);
+    expect(breaker.admit(5_000, "unreached")).toBeUndefined();
+    const trial = breaker.admit(5_000, "always") ?? 0;
+    breaker.tried(trial, "unreached", 5_000);
+    expect(breaker.nextTryInMs(5_000, "unreached")).toBe(2_000);
+    const lost = breaker.admit(7_000, "unreached") ?? 0;
+    breaker.tried(lost, "fault", 7_000);
+    expect(breaker.nextTryInMs(7_000, "unreached")).toBe(23_000);
+    expect(breaker.nextTryInMs(7_000, "always")).toBe(4_000);
+  });
+
   it("tries the next call at once after a trial that was cancelled", () => {
     const breaker = new Breaker({ failures: 1, openMs: 100 });
     breaker.faulted(0, 0);
@@ -209,6 +299,13 @@ describe("a breaker", () => {
     expect(breaker.circuit).toBe("half-open");
     breaker.tried(second ?? 0, "fault", 170);
     expect([breaker.circuit, breaker.nextTryInMs(170)]).toEqual(["open", 100]);
+  });
+
+  it("knows that nothing reached a server by where the fault arose, not by its code alone", () => {
+    expect(isUnreached(new Fault("unavailable", "Nothing listens there."))).toBe(true);
+    expect(isUnreached(new Fault("unavailable", "HTTP 429.", { wire: { status: 429 } }))).toBe(false);
+    expect(isUnreached(new Fault("unavailable", "It was sent.", { wire: { left: true } }))).toBe(false);
+    expect(isUnreached(new Fault("outcome-unknown", "It went away."))).toBe(false);
   });
 
   it("counts faults of transport and protocol, and nothing else [host-6]", () => {

@@ -5,16 +5,25 @@
 //                                        ▲                            │
 //                                        └──────the trial fails───────┘   given back: open, and due at once
 //
+// A write that is kept for its server is tried earlier, ever more seldom: there is nobody else to find out that it is back.
+//
 // A call that ran out of time says nothing of a server that answers a ping asked then: the tool is slow. So many of them
 // in a row count all the same where they are of more than one tool, and nothing was answered between.
 
 import type { Supervision } from "../../contracts/server-spec.js";
+import type { EarlyTrial } from "../../contracts/upstream.js";
 import { Fault, type FaultCode } from "../../protocol/errors.js";
 
 export type Circuit = "closed" | "open" | "half-open";
 
-/** How a trial ended. `unknown`: it was cancelled, or failed for a reason that says nothing of the server. */
-export type BreakerOutcome = "answered" | "fault" | "unknown";
+/**
+ * How a trial ended. `unreached`: a fault, and nothing of it reached the server. `unknown`: it was cancelled, or failed for a
+ * reason that says nothing of the server.
+ */
+export type BreakerOutcome = "answered" | "fault" | "unreached" | "unknown";
+
+/** How long after the breaker opened a kept write is tried; it doubles with each trial, up to the breaker's own time. */
+const EARLY_TRIAL_MS = 1_000;
 
 /**
  * These speak of the way to a server or of its protocol; what it answers, and what we refuse, says nothing of its
@@ -24,6 +33,11 @@ const COUNTED: ReadonlySet<FaultCode> = new Set<FaultCode>(["unavailable", "outc
 
 export function countsAsFault(code: FaultCode): boolean {
   return COUNTED.has(code);
+}
+
+/** No byte of the call reached the server: there was no connection to send it on. */
+export function isUnreached({ code, wire }: Fault): boolean {
+  return code === "unavailable" && wire?.status === undefined && wire?.left !== true;
 }
 
 /** A call's time is over. Whether that is the server's fault is known when it was pinged: late() or faulted() tells. */
@@ -43,9 +57,15 @@ export interface LateCall {
 /** Told when it opens after being closed, and when it closes: what lies between is one story. */
 type BreakerTurned = (circuit: "open" | "closed", text: string) => void;
 
+interface BreakerEvents {
+  readonly onTurn?: BreakerTurned | undefined;
+  /** Told of the first answer to a call after faults, whether it had opened or not. */
+  readonly onAnswers?: (() => void) | undefined;
+}
+
 export class Breaker {
   readonly #rules: Supervision["breaker"];
-  readonly #onTurn: BreakerTurned | undefined;
+  readonly #events: BreakerEvents;
   /** Counts faults in a row. */
   faults = 0;
   /** Counts calls in a row that ran out of time though the server was well. */
@@ -56,12 +76,19 @@ export class Breaker {
   #circuit: Circuit = "closed";
   #lastFaultMs = Number.NEGATIVE_INFINITY;
   #dueMs = 0;
+  /** The same for kept writes, and how long they wait after a trial that fails. */
+  #earlyDueMs = 0;
+  #earlyWaitMs = 0;
+  /** The trial under way is made before its time. */
+  #isEarly = false;
+  /** Nothing of the call that failed last reached the server. */
+  #isUnreached = false;
   /** Counts trials, so that the outcome of a trial is told from that of an earlier one. */
   #trial = 0;
 
-  constructor(rules: Supervision["breaker"], onTurn?: BreakerTurned) {
+  constructor(rules: Supervision["breaker"], events: BreakerEvents = {}) {
     this.#rules = rules;
-    this.#onTurn = onTurn;
+    this.#events = events;
   }
 
   get circuit(): Circuit {
@@ -73,18 +100,19 @@ export class Breaker {
     return this.faults > 0 || this.#late > 0;
   }
 
-  /** How long until the next call is tried; undefined while closed, and while one is being tried. */
-  nextTryInMs(nowMs: number): number | undefined {
-    return this.#circuit === "open" ? Math.max(0, this.#dueMs - nowMs) : undefined;
+  /** How long until the next call is tried, or one that may be early; undefined while closed, and while one is being tried. */
+  nextTryInMs(nowMs: number, early?: EarlyTrial): number | undefined {
+    return this.#circuit === "open" ? Math.max(0, this.#dueFor(early) - nowMs) : undefined;
   }
 
   /**
    * For a circuit that is not closed: the number of the trial that this call is, or undefined where it is refused. Its
    * outcome must be told, once, by tried().
    */
-  admit(nowMs: number): number | undefined {
-    if (this.#circuit !== "open" || nowMs < this.#dueMs) return undefined;
+  admit(nowMs: number, early?: EarlyTrial): number | undefined {
+    if (this.#circuit !== "open" || nowMs < this.#dueFor(early)) return undefined;
     this.#circuit = "half-open";
+    this.#isEarly = nowMs < this.#dueMs;
     return ++this.#trial;
   }
 
@@ -94,13 +122,19 @@ export class Breaker {
     if (outcome === "answered") {
       this.#circuit = "closed";
       this.#clear();
-      this.#onTurn?.("closed", "the breaker is closed: it answers again");
-    } else if (outcome === "fault") {
-      this.faults++;
-      this.#open(nowMs);
-    } else {
+      this.#events.onTurn?.("closed", "the breaker is closed: it answers again");
+      this.#events.onAnswers?.();
+    } else if (outcome === "unknown") {
       this.#circuit = "open";
-      this.#dueMs = nowMs;
+      this.#earlyDueMs = nowMs;
+      if (!this.#isEarly) this.#dueMs = nowMs;
+    } else {
+      this.faults++;
+      this.#isUnreached = outcome === "unreached";
+      // One before its time leaves that of the others as it is: what it fails for may be its own.
+      const dueMs = this.#dueMs;
+      this.#open(nowMs);
+      if (this.#isEarly) this.#dueMs = dueMs;
     }
   }
 
@@ -109,18 +143,27 @@ export class Breaker {
     if (this.#circuit === "open") this.#dueMs = Math.min(this.#dueMs, nowMs);
   }
 
+  #dueFor(early: EarlyTrial | undefined): number {
+    const mayBeEarly = early === "always" || (early === "unreached" && this.#isUnreached);
+    return mayBeEarly ? Math.min(this.#earlyDueMs, this.#dueMs) : this.#dueMs;
+  }
+
   /** A call was answered, with a result or an error. While the circuit is not closed, only the trial counts. */
   answered(): void {
-    if (this.#circuit === "closed") this.#clear();
+    if (this.#circuit !== "closed") return;
+    const hadMarks = this.hasMarks;
+    this.#clear();
+    if (hadMarks) this.#events.onAnswers?.();
   }
 
   /**
    * A call that began at `sinceMs` ended by a fault. Calls that were under way when the last fault arose fell to the
-   * same: one crash, one strike.
+   * same: one crash, one strike. `isUnreached`: nothing of it reached the server.
    */
-  faulted(sinceMs: number, nowMs: number): void {
+  faulted(sinceMs: number, nowMs: number, isUnreached = false): void {
     if (this.#circuit !== "closed" || sinceMs < this.#lastFaultMs) return;
     this.#lastFaultMs = nowMs;
+    this.#isUnreached = isUnreached;
     this.faults++;
     this.#judge(nowMs);
   }
@@ -131,6 +174,7 @@ export class Breaker {
    */
   late({ tool, startedMs }: LateCall, nowMs: number): void {
     if (this.#circuit !== "closed") return;
+    this.#isUnreached = false;
     this.#lateTool ??= tool;
     if (tool !== this.#lateTool) this.#hasLateTools = true;
     if (startedMs >= this.#lastLateMs) {
@@ -160,7 +204,10 @@ export class Breaker {
     this.#circuit = "open";
     this.#lastFaultMs = nowMs;
     this.#dueMs = nowMs + this.#rules.openMs;
+    this.#earlyWaitMs = Math.min(wasClosed ? EARLY_TRIAL_MS : 2 * this.#earlyWaitMs, this.#rules.openMs);
+    this.#earlyDueMs = nowMs + this.#earlyWaitMs;
     const why = `${this.faults} calls in a row found something wrong with it`;
-    if (wasClosed) this.#onTurn?.("open", `the breaker is open: ${why}, and none is sent for ${this.#rules.openMs} ms`);
+    if (!wasClosed) return;
+    this.#events.onTurn?.("open", `the breaker is open: ${why}, and none is sent for ${this.#rules.openMs} ms`);
   }
 }

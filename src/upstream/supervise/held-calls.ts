@@ -89,12 +89,20 @@ export class HeldCalls {
     return this.#waiting.delete(call) || this.#stranded.delete(call);
   }
 
-  returned(call: UpstreamCall, fault: Fault | undefined): void {
+  returned(call: UpstreamCall, fault: Fault): void {
     this.#returned.set(call, fault);
   }
 
   hasReturned(call: UpstreamCall): boolean {
     return this.#returned.has(call);
+  }
+
+  /** Whether a call that never left waits for the next connection: once, and each time that its server moves. */
+  mayReturn(call: UpstreamCall, { reason }: Fault): boolean {
+    if (reason === "moved") return true;
+    if (this.#returned.has(call)) return false;
+    this.#returned.set(call, undefined);
+    return true;
   }
 
   refusedAsFull(call: UpstreamCall): boolean {
@@ -126,6 +134,11 @@ export class HeldCalls {
     const calls = [...this.takeWaiting(true), ...this.takeStranded()];
     for (const call of calls) this.refuse(call, fault);
   }
+}
+
+/** Its server moved, and another gateway passed it on, which passes it to where the server is now. */
+export function goesBack({ caller }: UpstreamCall, { reason }: Fault): boolean {
+  return reason === "moved" && caller?.passesOn === true;
 }
 
 function principalOf({ caller }: UpstreamCall): string | undefined {

@@ -55,6 +55,11 @@ export function unchecked(server: string, why: string): Fault {
   return unavailable(server, "unchecked", parts.join(" "));
 }
 
+/** It never left: whoever passed it on passes it to the gateway that runs the server now. */
+export function moved(): Fault {
+  return new Fault("unavailable", "Another gateway runs this server by now.", { reason: "moved" });
+}
+
 export function stopped(server: string): Fault {
   return unavailable(server, "stopped", `Server "${server}" is stopped. \`toolway start ${server}\` starts it.`);
 }
@@ -74,7 +79,7 @@ export function heldBack(server: string, faults: number, nextTryInMs: number | u
   const message = `Server "${server}" failed ${faults} times in a row, so calls to it are held back. ${again}`;
   const next = nextTryInMs === undefined ? {} : { nextTryInMs: Math.ceil(nextTryInMs) };
   const data = { fault: "unavailable", server, state: nextTryInMs === undefined ? "half-open" : "open", ...next };
-  return new Fault("unavailable", message, { data, rule: "breaker" });
+  return new Fault("unavailable", message, { data, rule: "breaker", wire: { heldForMs: nextTryInMs } });
 }
 
 /** No session more gets a connection of its own. */

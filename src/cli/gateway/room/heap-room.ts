@@ -8,7 +8,7 @@ import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from "n
 import { runInNewContext } from "node:vm";
 import type { HeldWatcher } from "../../../runtime/memory/held-bytes.js";
 import { MIB } from "../../../runtime/sizes.js";
-import { START_GROWTH } from "./start-room.js";
+import { FLAGS_BEFORE, START_FLAGS, START_GROWTH, setFlags } from "./start-room.js";
 
 /**
  * Beyond what the heap holds: eight results of 1 MiB under way, and what passes until the next small collection. More
@@ -67,7 +67,7 @@ function look(): void {
 function lookAtAll(): void {
   const nextPercent = growingPercent(getHeapStatistics().used_heap_size, isMuch);
   // V8 reads it at the end of each marking.
-  if (nextPercent !== percent) setFlagsFromString(`--heap-growing-percent=${nextPercent}`);
+  if (nextPercent !== percent) setFlagsFromString(percentFlag(nextPercent));
   percent = nextPercent;
 }
 
@@ -101,10 +101,33 @@ export function letYoungGrow(): void {
   growth = 2;
 }
 
+/**
+ * V8's code is good for the flags that it was made with. Runs `act` with those of the moment of the start that `fits`: since
+ * makeHeapRoom(), behind makeStartRoom(), or before it. Undefined where none does.
+ */
+export function atStart<T>(fits: () => boolean, act: () => T): T | undefined {
+  const moments = [[...START_FLAGS, percentFlag(MOST_PERCENT)], ...[START_FLAGS, ...FLAGS_BEFORE].map(ungrown)];
+  try {
+    for (const flags of moments) {
+      setFlags(flags);
+      if (fits()) return act();
+    }
+    return undefined;
+  } finally {
+    setFlags([...START_FLAGS, `--semi-space-growth-factor=${growth}`, percentFlag(percent)]);
+  }
+}
+
+const percentFlag = (grows: number) => `--heap-growing-percent=${grows}`;
+/** Zero leaves it to V8. */
+const ungrown = (flags: readonly string[]) => [...flags, percentFlag(0)];
+
 /** From now on, for this process. To be called by a process that is a gateway; it tells how much it holds. */
 export function makeHeapRoom(): HeldWatcher {
   if (timer === undefined) {
-    lookAtAll();
+    // A heap that starts is small; and V8's code, which is kept for these flags, is good for each start then.
+    percent = MOST_PERCENT;
+    setFlagsFromString(percentFlag(percent));
     setTimeout(look, STARTED_MS).unref();
     timer = setInterval(look, LOOK_EVERY_MS).unref();
   }

@@ -15,6 +15,20 @@ export const START_GROWTH = 1;
 const TIERING_BUDGET = 180_000_000;
 
 export function makeStartRoom(): void {
-  setFlagsFromString(`--semi-space-growth-factor=${START_GROWTH}`);
-  setFlagsFromString(`--wasm-tiering-budget=${TIERING_BUDGET}`);
+  setFlags(START_FLAGS);
+}
+
+export const START_FLAGS: readonly string[] = [
+  `--semi-space-growth-factor=${START_GROWTH}`,
+  `--wasm-tiering-budget=${TIERING_BUDGET}`,
+];
+
+/** V8's own values of these: nobody can ask for them, and newer ones have another budget. */
+export const FLAGS_BEFORE: readonly (readonly string[])[] = [1_800_000, 13_000_000].map((budget) => [
+  "--semi-space-growth-factor=2",
+  `--wasm-tiering-budget=${budget}`,
+]);
+
+export function setFlags(flags: readonly string[]): void {
+  for (const flag of flags) setFlagsFromString(flag);
 }

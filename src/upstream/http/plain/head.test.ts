@@ -30,6 +30,10 @@ it("says of a repeated head what it said, and of any other what that one says", 
   expect(ask(`${OK}content-length: 2\r\n\r`)).toBeUndefined();
 });
 
+it("gives headers that nobody can change, since all answers with this head share them", () => {
+  expect(Object.isFrozen(read(`${OK}content-length: 2\r\n\r\n{}`)?.headers)).toBe(true);
+});
+
 it.each([
   ["that has not ended", `${OK}content-length: 1\r\n`],
   ["without framing", `${OK}content-type: application/json\r\n\r\n`],

@@ -3,7 +3,8 @@
 
 export interface PlainHead {
   readonly status: number;
-  readonly headers: Record<string, string | undefined>;
+  /** Frozen: it is shared by all answers with this head. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
   /** Where the body begins. */
   readonly end: number;
   /** Of the body; undefined where it comes in chunks. */
@@ -74,5 +75,11 @@ function readHead(text: string): PlainHead | undefined {
   // Said in a way that is not known here.
   if (seconds === undefined && kept !== "") return undefined;
   const keepAliveMs = seconds === undefined ? undefined : Number(seconds) * 1000;
-  return { status, headers, end, length: length === undefined ? undefined : Number(length), keepAliveMs };
+  return {
+    status,
+    headers: Object.freeze(headers),
+    end,
+    length: length === undefined ? undefined : Number(length),
+    keepAliveMs,
+  };
 }

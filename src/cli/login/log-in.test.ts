@@ -1,0 +1,66 @@
+import { PassThrough } from "node:stream";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { heldIo } from "../../../test/fixtures/held-io.js";
+import { until } from "../../../test/fixtures/wait.js";
+import { logIn } from "./log-in.js";
+
+const ADDRESS = "https://login.example/authorize?x=1";
+
+/** A gateway that begins a login, and says what it was brought. */
+function begin() {
+  const stdin = new PassThrough();
+  const held = heldIo({ stdin });
+  const asked: [path: string, body: object][] = [];
+  const client = {
+    get: async () => ({}),
+    post: async (path: string, body: object) => {
+      asked.push([path, body]);
+      return path.endsWith("/finish") ? { credential: { state: "known" } } : { address: ADDRESS, state: "s" };
+    },
+  };
+  const done = logIn(client, { server: "li near", noBrowser: true }, held.io);
+  const redirectUri = () => (asked[0]?.[1] as { redirectUri: string } | undefined)?.redirectUri ?? "";
+  return { done, asked, stdin, err: held.err, redirectUri };
+}
+
+describe("toolway login", () => {
+  it("prints the address, comes back to a port of 127.0.0.1, and hands on what the browser brings", async () => {
+    const { done, asked, err, redirectUri } = begin();
+    await until("the address", () => err().includes(`${ADDRESS}\n`));
+    expect(redirectUri()).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/callback$/);
+    expect((await fetch(`${redirectUri()}?state=s&code=c`)).status).toBe(200);
+    expect(await done).toEqual({ state: "known" });
+    expect(asked.map(([path]) => path)).toEqual(["/servers/li%20near/login", "/servers/li%20near/login/finish"]);
+    expect(asked[1]?.[1]).toEqual({ state: "s", code: "c", iss: undefined, error: undefined });
+    // Nothing listens any more.
+    await expect(fetch(redirectUri())).rejects.toThrow();
+  });
+
+  it("takes a code that is pasted", async () => {
+    const { done, asked, stdin, err } = begin();
+    await until("the address", () => err().includes(ADDRESS));
+    stdin.write("the-code\n");
+    await done;
+    expect(asked[1]?.[1]).toMatchObject({ state: "s", code: "the-code" });
+  });
+
+  it("is given up after five minutes, and nothing listens any more [bounded]", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { done, err, redirectUri } = begin();
+    let why = "";
+    const ended = done.catch((error: Error) => {
+      why = error.message;
+    });
+    // By no timer: those are played.
+    while (!err().includes(ADDRESS)) await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+    vi.advanceTimersByTime(5 * 60_000 - 1);
+    expect((await fetch(`${redirectUri()}?state=other`)).status).toBe(400);
+    vi.advanceTimersByTime(1);
+    await ended;
+    expect(why).toBe("Nobody logged in within five minutes.");
+    vi.useRealTimers();
+    await expect(fetch(redirectUri())).rejects.toThrow();
+  });
+});
