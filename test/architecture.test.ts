@@ -69,7 +69,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   gateway:
     "cache catalog config config/edit config/inputs contracts contracts/control contracts/engine control credentials endpoint endpoint/stdio executor/client executor/group executor/passed executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/mailboxes gateway/outbox gateway/placement gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
   "gateway/door": "contracts contracts/control control control/door runtime runtime/turns tokens",
-  "gateway/engine": "catalog contracts contracts/engine policy runtime store store/nats store/ownership",
+  "gateway/engine": "catalog contracts contracts/engine policy runtime runtime/words store store/nats store/ownership",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/lookout":
     "config config/edit contracts contracts/control control gateway/sharing gateway/state observe observe/audit observe/calls observe/metrics protocol runtime",
@@ -103,7 +103,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "observe/server-logs": "observe",
   "observe/telemetry": "observe observe/metrics observe/trace runtime",
   "observe/trace": "contracts protocol",
-  outbox: "contracts outbox/lanes protocol runtime",
+  outbox: "contracts outbox/lanes protocol runtime runtime/words",
   "outbox/lanes": "contracts protocol runtime",
   "outbox/shared": "contracts contracts/engine outbox protocol runtime",
   pipeline: "cache catalog contracts contracts/engine observe observe/trace pipeline/tasks policy protocol runtime",

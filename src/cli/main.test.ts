@@ -31,6 +31,14 @@ describe("the process of the CLI", () => {
     expect(JSON.parse(schema.stdout)).toHaveProperty("properties.mcpServers");
   });
 
+  it("says where an id belongs that looks like an option, and takes it there", () => {
+    const refused = cli("outbox", "show", "-abc_def", "--json");
+    expect(refused).toMatchObject({ status: 2, stdout: "" });
+    expect(refused.stderr).toContain("put -- before it, as the last word: -- -abc_def");
+    expect(cli("outbox", "show", "--json", "--", "-abc_def")).toMatchObject({ status: 1 });
+    expect(cli("outbox", "show", "--jsn", "abc").stderr).not.toContain("put -- before it");
+  });
+
   it("ends quietly when its reader has gone", async () => {
     const child = spawn("sh", ["-c", '"$0" "$1" config schema | true', process.execPath, main], {
       stdio: ["ignore", "pipe", "pipe"],

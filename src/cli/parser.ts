@@ -116,8 +116,15 @@ function prepare(parser: Parser, io: Io): Parser {
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
       writeErr: (text) => io.stderr.write(text),
-      outputError: (text, write) => write(text.replace(/^error: /, "toolway: ")),
+      outputError: (text, write) => write(text.replace(/^error: /, "toolway: ").replace(UNKNOWN_WORD, afterDashes)),
     });
+}
+
+/** Ids that others drew may begin so: a mailbox takes any. */
+const UNKNOWN_WORD = /unknown option '(-[^-'][^']+)'/;
+
+function afterDashes(said: string, word: string): string {
+  return `${said}; if it is an id, put -- before it, as the last word: -- ${word}`;
 }
 
 function addCommand(

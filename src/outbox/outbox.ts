@@ -1,7 +1,6 @@
 // The driver of the outbox: takes calls from the pipeline, writes down what the heart wants written, sends what it wants
 // sent, and answers agents with a result or a receipt. What is to be done when is decided in lanes.ts.
 
-import { randomBytes } from "node:crypto";
 import type { OwnToolName } from "../contracts/names.js";
 import type { OutboxIntake, Receipt } from "../contracts/outbox.js";
 import type { AgentCall } from "../contracts/service.js";
@@ -11,6 +10,7 @@ import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
 import { resultWithin } from "../runtime/wait.js";
+import { randomId } from "../runtime/words/random-id.js";
 import { asFault, foundIn, isAnswer, keptOf, keptReply, questionAbout, sizeOf } from "./answers.js";
 import {
   AbsentCaller,
@@ -155,7 +155,7 @@ export class Outbox implements OutboxIntake {
     refuseLonger(bytes);
     const nowMs = this.#clock.now();
     const facts: WriteFacts = {
-      id: (this.#parts.idPrefix ?? "") + randomBytes(16).toString("base64url"),
+      id: (this.#parts.idPrefix ?? "") + randomId(16),
       server,
       tool,
       principal: { id: principal.id, role: principal.role },

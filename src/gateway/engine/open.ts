@@ -1,7 +1,6 @@
 // Opens the engine for one gateway: the connection, the sealing key that all gateways on it share, and what they keep
 // together. Loaded only where the config has an engine.
 
-import { randomBytes } from "node:crypto";
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import type { Partitions } from "../../contracts/engine/partitions.js";
 import type { EngineSettings } from "../../contracts/settings.js";
@@ -9,6 +8,7 @@ import type { BudgetGrants } from "../../policy/slices.js";
 import { systemClock } from "../../runtime/clock.js";
 import { createTextVault } from "../../runtime/seal.js";
 import { resultWithin } from "../../runtime/wait.js";
+import { randomId } from "../../runtime/words/random-id.js";
 import { type Engine, openEngine } from "../../store/nats/connection.js";
 import { openPeers } from "../../store/nats/peers.js";
 import { type NatsStores, openNatsStores } from "../../store/nats/store.js";
@@ -22,8 +22,7 @@ import { retryWhenStale } from "./staleness.js";
 
 /** Tells gateways apart, and each start of one: a name that is drawn twice would be two owners of one lease. */
 const SELF_BYTES = 9;
-/** A name is also a word of a command line, and no option there. */
-const newSelf = () => randomBytes(SELF_BYTES).toString("base64url").replace(/^-/, "x");
+const newSelf = () => randomId(SELF_BYTES);
 
 /** To hand everything over, or for writes to end: a gateway that stops must not wait for an engine that does not answer. */
 const RELEASE_MS = 20_000;
