@@ -82,10 +82,19 @@ describe("engine in a config", () => {
     expect(mistakesOf(() => read({ nats: ["tls://a"] }))).toContain("engine.key: missing");
   });
 
-  it("[engine-door] in clear over a network is warned of", () => {
-    expect(read({ nats: ["nats://10.0.0.7"], key: KEY }).warnings.join()).toContain(
-      "go there unencrypted (use tls://)",
-    );
-    expect(read({ nats: ["nats://127.0.0.1"], key: KEY }).warnings.join()).not.toContain("unencrypted");
-  });
+  it.each(["10.0.0.7", "localhost.example.com", "127.evil.net", "127.0.0.1.example.com"])(
+    "[engine-door] in clear over a network is warned of: %s",
+    (host) => {
+      expect(read({ nats: [`nats://${host}`], key: KEY }).warnings.join()).toContain(
+        "go there unencrypted (use tls://)",
+      );
+    },
+  );
+
+  it.each(["127.0.0.1", "127.0.0.2", "localhost", "LOCALHOST", "[::1]", "[::ffff:127.0.0.1]"])(
+    "[engine-door] in clear on this machine is not warned of: %s",
+    (host) => {
+      expect(read({ nats: [`nats://${host}`], key: KEY }).warnings).toEqual([]);
+    },
+  );
 });

@@ -2,6 +2,7 @@
 // reads a secret: where it is read, and when, is store/nats/'s.
 
 import type { EngineAuth, EngineSecret, EngineSettings } from "../contracts/settings.js";
+import { isLoopback } from "../runtime/addresses.js";
 import { flag, list, type OutOf, optional, required, strict, text as textForm, whole } from "./form.js";
 import type { KeyPath } from "./mistakes.js";
 import { absolutePath } from "./paths.js";
@@ -113,7 +114,7 @@ export function resolveEngine(entry: EngineEntry | undefined, context: ResolveCo
       onKey: true,
     });
   }
-  const host = addresses.find(({ host, isTls }) => !isTls && !/^(?:localhost|127\.|::1$)/.test(host))?.host;
+  const host = addresses.find(({ host, isTls }) => !isTls && !isLoopback(host))?.host;
   if (host !== undefined) {
     report.warning([...at, "nats"], "the secret and all that is kept go there unencrypted", { hint: "use tls://" });
   }

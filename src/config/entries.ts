@@ -1,6 +1,7 @@
 // The servers of a config, entry by entry: their names, those that are switched off, and those that are wrong in
 // themselves, which are set aside so that the others can be used. What an entry means is servers.ts.
 
+import { isObject } from "../runtime/words/json-object.js";
 import {
   type ForeignReading,
   isOwnAuth,
@@ -9,7 +10,7 @@ import {
   readForeign,
 } from "./clients/foreign-keys.js";
 import { type Config, MAX_SERVER_NAME, type ServerConfig, type ServerMenu, type WrongEntry } from "./config.js";
-import { isObject, mismatch, readFields } from "./form.js";
+import { mismatch, readFields } from "./form.js";
 import { formatMistakes, type KeyPath, keyText, mistakeTexts, type PlacedMistake } from "./mistakes.js";
 import { serverForm } from "./schema.js";
 import { checkEntryKeys, resolveServer, tellForeign } from "./servers.js";

@@ -4,6 +4,7 @@
 
 import { nearest } from "../runtime/nearest.js";
 import { looksRandom, SECRET_NAME } from "../runtime/redact/ordinary.js";
+import { isObject } from "../runtime/words/json-object.js";
 import type { KeyPath, Report } from "./mistakes.js";
 
 export type Scalar = "string" | "number" | "boolean" | "null";
@@ -292,8 +293,4 @@ function typeText(value: unknown): string {
   if (typeof value === "boolean") return String(value);
   if (typeof value === "number") return `the number ${value}`;
   return "a string";
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

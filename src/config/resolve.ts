@@ -5,12 +5,13 @@ import type { MenuRule, RoleRules, UnlistedRoles } from "../contracts/settings.j
 import { DEFAULT_ROLE, EXECUTOR_ROLE } from "../contracts/settings.js";
 import { fits, readGlob } from "../runtime/glob.js";
 import { nearest } from "../runtime/nearest.js";
+import { isObject } from "../runtime/words/json-object.js";
 import { resolveAdmin } from "./admin.js";
 import { FOREIGN_GROUPS, FOREIGN_TOP_KEYS } from "./clients/foreign-keys.js";
 import { type Config, type ExecutorConfig, parseListen, type ShareConfig } from "./config.js";
 import { resolveEngine } from "./engine.js";
 import { type EntriesContext, nameProblem, resolveEntries } from "./entries.js";
-import { isObject, mismatch, readFields } from "./form.js";
+import { mismatch, readFields } from "./form.js";
 import type { KeyPath } from "./mistakes.js";
 import { absolutePath } from "./paths.js";
 import { type Settings, settingsFields, TOP_KEYS } from "./schema.js";

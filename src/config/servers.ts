@@ -6,6 +6,7 @@ import type { MailboxTarget, ServerSpec, StdioTarget, Supervision, Target } from
 import type { Override } from "../contracts/settings.js";
 import { isLoopback } from "../runtime/addresses.js";
 import { nearest } from "../runtime/nearest.js";
+import { BAD_HEADER_VALUE, HEADER_NAME } from "../runtime/network/header-text.js";
 import { readTextFile } from "../runtime/text-file.js";
 import { resolveAuth } from "./auth.js";
 import { FOREIGN_ENTRY_KEYS, type ForeignReading, isForeignMeaning, SYNONYMS } from "./clients/foreign-keys.js";
@@ -453,9 +454,9 @@ function resolveHeaders(
   for (const [name, raw] of Object.entries(headers)) {
     const at = [...path, name];
     const value = text(String(raw), at, context);
-    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) {
+    if (!HEADER_NAME.test(name)) {
       context.report.mistake(at, "expected the name of a header: letters, digits and dashes", { onKey: true });
-    } else if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
+    } else if (BAD_HEADER_VALUE.test(value)) {
       context.report.mistake(at, "a header must not hold line breaks, control characters or letters beyond Latin-1");
     } else {
       result[name] = value;

@@ -2,6 +2,7 @@
 
 import type { Server } from "node:http";
 import { Server as NetServer } from "node:net";
+import { sleep } from "../runtime/wait.js";
 
 /** The drain looks this often, which is its precision. */
 const LOOK_MS = 20;
@@ -79,7 +80,7 @@ async function takeIn(server: Server): Promise<void> {
 }
 
 function pause(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  return sleep(LOOK_MS);
 }
 
 function connections(server: Server): Promise<number> {

@@ -23,7 +23,7 @@ import { MetricReader } from "../observe/metrics/metric-reader.js";
 import { Scrapes } from "../observe/metrics/scrapes.js";
 import type { ContextChanges } from "../policy/contexts.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { systemClock } from "../runtime/clock.js";
+import { isoTime, systemClock } from "../runtime/clock.js";
 import { nearest } from "../runtime/nearest.js";
 import { LazyDoor } from "./door/lazy-door.js";
 import { pageRoutes } from "./door/page-routes.js";
@@ -545,8 +545,4 @@ function fields(body: unknown): JsonObject {
 function text(value: unknown, key: string): string {
   if (typeof value !== "string") throw new ControlError("invalid", `"${key}" is a string.`);
   return value;
-}
-
-function isoTime(ms: number | undefined): string | undefined {
-  return ms === undefined ? undefined : new Date(ms).toISOString();
 }

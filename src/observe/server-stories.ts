@@ -2,6 +2,7 @@
 // at that server. A server elsewhere has no stderr that is seen here, and these lines are all that there is.
 
 import type { ServerStoryAnswer } from "../contracts/control/story.js";
+import { isoTime } from "../runtime/clock.js";
 import type { Log } from "./log.js";
 
 /** As many as fit on two screens; what is older is in the log. */
@@ -93,8 +94,4 @@ export class ServerStories {
     if (this.#stories.size > MAX_SERVERS && oldest !== undefined) this.#stories.delete(oldest);
     return story;
   }
-}
-
-function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
 }

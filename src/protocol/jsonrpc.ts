@@ -1,5 +1,9 @@
 // The words of JSON-RPC 2.0 as MCP uses them. No parsing (message.ts), no policy.
 
+import { isObject } from "../runtime/words/json-object.js";
+
+export { isObject } from "../runtime/words/json-object.js";
+
 export type RpcId = string | number;
 
 export interface RpcError {
@@ -20,10 +24,6 @@ export const ErrorCode = {
   /** 2025-11-25 and older: resources/read of a URI that nobody has. */
   resourceNotFound: -32002,
 } as const;
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 export function isRpcError(value: unknown): value is RpcError {
   return isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";

@@ -2,11 +2,11 @@
 // whether a tool's annotations are valid at all. Both sides read it: we send such headers to servers, and check those
 // of agents.
 
+import { HEADER_NAME } from "../runtime/network/header-text.js";
 import { isObject, type JsonObject } from "./jsonrpc.js";
 import { encodeHeaderValue } from "./modern.js";
 
 const KEY = "x-mcp-header";
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const TYPES = new Set(["integer", "string", "boolean"]);
 /** Schemas nest a few levels; one deeper than this is an attack on whoever walks it, and its tool is left out. */
 const MAX_DEPTH = 64;
@@ -79,7 +79,7 @@ function annotate(schema: JsonObject, path: readonly string[], direct: boolean, 
   const value = schema[KEY];
   const where = path.length === 0 ? "the schema itself" : `"${path.join(".")}"`;
   if (typeof value !== "string" || value === "") return `${KEY} of ${where} is not a name`;
-  if (!TOKEN.test(value)) return `${KEY} of ${where} cannot be part of a header's name: ${JSON.stringify(value)}`;
+  if (!HEADER_NAME.test(value)) return `${KEY} of ${where} cannot be part of a header's name: ${JSON.stringify(value)}`;
   if (!direct || path.length === 0) return `${KEY} "${value}" stands where it cannot be reached by properties alone`;
   if (typeof schema["type"] !== "string" || !TYPES.has(schema["type"])) {
     return `${KEY} of ${where} needs the type integer, string or boolean, not ${JSON.stringify(schema["type"])}`;

@@ -11,3 +11,10 @@ export const systemClock: Clock = {
   now: () => performance.now(),
   wall: () => Date.now(),
 };
+
+/** A time of the wall, as JSON has it. */
+export function isoTime(wallMs: number): string;
+export function isoTime(wallMs: number | undefined): string | undefined;
+export function isoTime(wallMs: number | undefined): string | undefined {
+  return wallMs === undefined ? undefined : new Date(wallMs).toISOString();
+}

@@ -76,3 +76,8 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) end();
   });
 }
+
+/** Until the time is over, whatever happens. */
+export function sleep(ms: number): Promise<void> {
+  return new Promise((done) => setTimeout(done, ms));
+}

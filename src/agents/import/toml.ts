@@ -2,6 +2,8 @@
 // all strings, arrays, inline tables. Dates stay text. It reads Codex's config, and tells in which lines what stands;
 // nothing here writes TOML.
 
+import { isObject } from "../../runtime/words/json-object.js";
+
 export type TomlTable = { [key: string]: unknown };
 
 export class TomlError extends Error {
@@ -168,8 +170,8 @@ class Reader {
         const made = emptyTable();
         table[key] = made;
         table = made;
-      } else if (typeof inner === "object" && inner !== null && !Array.isArray(inner)) {
-        table = inner as TomlTable;
+      } else if (isObject(inner)) {
+        table = inner;
       } else {
         this.#fail(`${key} is not a table`);
       }

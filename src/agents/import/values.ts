@@ -1,9 +1,11 @@
 // Reads the values of other clients' files: what is not of the form that is asked for counts as absent.
 
+import { isObject } from "../../runtime/words/json-object.js";
+
 export type ClientFields = Readonly<Record<string, unknown>>;
 
 export function table(value: unknown): ClientFields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as ClientFields) : {};
+  return isObject(value) ? value : {};
 }
 
 export function strings(value: unknown): string[] {

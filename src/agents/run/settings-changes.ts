@@ -4,6 +4,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { applyEdits, modify } from "jsonc-parser";
 import { Source } from "../../config/jsonc.js";
+import { isObject } from "../../runtime/words/json-object.js";
 import { type ClientFields, table } from "../import/values.js";
 
 interface Change {
@@ -45,17 +46,13 @@ function changesOf(before: ClientFields, after: ClientFields, path: readonly str
     const [old, now] = [before[key], after[key]];
     if (isDeepStrictEqual(old, now)) return [];
     const inner = [...path, key];
-    if (isTable(old) && isTable(now) && inner.length < MAX_DEPTH) return changesOf(old, now, inner);
+    if (isObject(old) && isObject(now) && inner.length < MAX_DEPTH) return changesOf(old, now, inner);
     return [{ path: inner, before: old, after: now }];
   });
 }
 
 function valueAt(root: ClientFields, path: readonly string[]): unknown {
-  return path.reduce<unknown>((value, key) => (isTable(value) ? value[key] : undefined), root);
-}
-
-function isTable(value: unknown): value is ClientFields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return path.reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), root);
 }
 
 function isBroken(text: string): boolean {
@@ -63,7 +60,7 @@ function isBroken(text: string): boolean {
   const value = new Source(text).read(() => {
     isWrong = true;
   });
-  return isWrong || !isTable(value);
+  return isWrong || !isObject(value);
 }
 
 function parsed(text: string): ClientFields {

@@ -2,9 +2,9 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { insertMember, memberOf, removeMember, replaceValue, treeOf, valueNode } from "../../config/edit/members.js";
-import { isObject } from "../../config/form.js";
 import { Source } from "../../config/jsonc.js";
 import { Report } from "../../config/mistakes.js";
+import { isObject } from "../../runtime/words/json-object.js";
 import { type ClientEntryPlace, type EntryText, refuseWrongEdit } from "./entry-text.js";
 
 type Fields = Record<string, unknown>;

@@ -3,6 +3,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../../config/mistakes.js";
+import { isObject } from "../../runtime/words/json-object.js";
 import { parseToml, TomlError, type TomlTable } from "../import/toml.js";
 import {
   type ClientEntry,
@@ -155,7 +156,7 @@ function entryOf(root: TomlTable, { group, name }: ClientEntryPlace): unknown {
 }
 
 function fieldsOf(value: unknown): TomlTable {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as TomlTable) : {};
+  return isObject(value) ? value : {};
 }
 
 /** Strings of JSON are strings of TOML, but for the one control character that JSON lets stand. */

@@ -2,6 +2,7 @@
 
 import type { GatewayStatus } from "../../contracts/status.js";
 import { isObject } from "../../protocol/jsonrpc.js";
+import { sleep } from "../../runtime/wait.js";
 import { type GatewayClient, type GatewayPort, type GatewaySource, runningGateway } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { noteIfSlow, POLL_MS } from "../gateway/with-gateway.js";
@@ -72,7 +73,7 @@ async function untilGone({ port, source, startedAt, limitMs }: Ending, io: Io): 
     if (!(await port.isHeld(source))) return true;
     const there = await port.find(source);
     if (there !== undefined && (await isAnother(there, startedAt, io))) return true;
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await sleep(POLL_MS);
   }
   return false;
 }

@@ -2,6 +2,7 @@
 
 import type { EngineGatewaySeen } from "../../contracts/status.js";
 import { isObject } from "../../protocol/jsonrpc.js";
+import { sleep } from "../../runtime/wait.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { noteIfSlow, POLL_MS } from "../gateway/with-gateway.js";
@@ -115,7 +116,7 @@ async function untilGone(client: GatewayClient, name: string, isAsked: boolean, 
       io.signal.throwIfAborted();
       if (isAsked) return true;
     }
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await sleep(POLL_MS);
   }
   return false;
 }

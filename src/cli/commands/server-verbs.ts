@@ -4,6 +4,7 @@
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import { sentence } from "../../runtime/expected-error.js";
 import { nearest } from "../../runtime/nearest.js";
+import { sleep } from "../../runtime/wait.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
 import { demandGateway } from "../gateway/demand.js";
 import type { GatewayClient } from "../gateway/port.js";
@@ -165,7 +166,7 @@ async function settled(client: GatewayClient, name: string, stops: boolean, io: 
     if (server === undefined) throw new UserError(`${name} is no longer in the config.`);
     const waited = Date.now() - started;
     if (waited > SETTLE_MS || !(stops ? isStopping(server) : isStarting(server, waited))) return server;
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await sleep(POLL_MS);
   }
 }
 

@@ -18,6 +18,7 @@ import type { Gateway, ServerStart } from "../../gateway/gateway.js";
 import { boundedWrite, type Log } from "../../observe/log.js";
 import { Fault } from "../../protocol/errors.js";
 import { realPath, StateDirError, stateRootFor } from "../../runtime/state-dir.js";
+import { sleep } from "../../runtime/wait.js";
 import { keepCodeSoon } from "../code/keep-code.js";
 import { UserError } from "../line/errors.js";
 import { logOf } from "./log-of.js";
@@ -180,7 +181,7 @@ async function findOr<T>(
       const held = error instanceof StateDirError && error.code === "held";
       if (!held || performance.now() > deadline) throw error;
     }
-    await new Promise((done) => setTimeout(done, HELD_RETRY_MS));
+    await sleep(HELD_RETRY_MS);
   }
 }
 
@@ -285,7 +286,7 @@ async function share(named: GatewaySource, options: ShareOptions): Promise<Share
       const socket = await control?.upgrade(SHARE_UPGRADE, {}, { signal }).catch(onlyDying);
       const end = socket === undefined ? "gone" : await shareOn(socket, { ...options, signal });
       if (end !== "gone") return end;
-      await new Promise((done) => setTimeout(done, HELD_RETRY_MS));
+      await sleep(HELD_RETRY_MS);
     }
     return "stopped";
   } catch (error) {
@@ -323,7 +324,7 @@ async function reach(
       if (query["as"] !== undefined) await running?.get(`/tokens/${encodeURIComponent(query["as"])}`);
       return socket;
     }
-    await new Promise((done) => setTimeout(done, HELD_RETRY_MS));
+    await sleep(HELD_RETRY_MS);
   }
   return undefined;
 }
@@ -340,7 +341,7 @@ async function serveOwn(gateway: Gateway, signal: AbortSignal, agent: Promise<vo
   try {
     await Promise.race([agent, stopped]);
     while (!signal.aborted && (gateway.runs.size > 0 || isUsed(gateway.status()))) {
-      await Promise.race([stopped, new Promise((done) => setTimeout(done, LOOK_MS))]);
+      await Promise.race([stopped, sleep(LOOK_MS)]);
     }
   } finally {
     await gateway.close();

@@ -10,6 +10,7 @@ import { systemClock } from "../../runtime/clock.js";
 import { Reaper } from "../../runtime/processes/reaper.js";
 import { hashStateDir } from "../../runtime/processes/reaper-marker.js";
 import { packageVersion } from "../../runtime/version.js";
+import { sleep } from "../../runtime/wait.js";
 import { requestShortly } from "../../upstream/http/short-request.js";
 import { linkMaker } from "../../upstream/links.js";
 import { type ProbeResult, probeServer } from "../../upstream/probe.js";
@@ -99,7 +100,7 @@ async function askGateway(client: GatewayClient, asked: Asked, signal: AbortSign
       return (await client.post(`/servers/${encodeURIComponent(name)}/probe`, {}, signal)) as ProbeResult;
     }
     if (performance.now() >= until) return nobodyThere(executor);
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    await sleep(LOOK_MS);
   }
 }
 

@@ -1,6 +1,7 @@
 // Gives a verb a gateway to talk to: the one that runs, else one of its own for as long as the verb takes.
 
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
+import { sleep } from "../../runtime/wait.js";
 import { type Io, note } from "../line/io.js";
 import { type GatewayClient, type GatewaySource, gatewayPort, type LocalGateway, runningGateway } from "./port.js";
 
@@ -113,7 +114,7 @@ async function settle(
       said = true;
       note(io, `${why}: waiting for ${pending.join(", ")} …`);
     }
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await sleep(POLL_MS);
   }
 }
 

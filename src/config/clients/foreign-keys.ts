@@ -4,6 +4,7 @@
 
 import { basename, dirname } from "node:path";
 import { nearest } from "../../runtime/nearest.js";
+import { isObject } from "../../runtime/words/json-object.js";
 
 /** Top level: only those that are near a key of ours, or so usual that they deserve no thought. */
 export const FOREIGN_TOP_KEYS: ReadonlySet<string> = new Set(["inputs", "version", "rules", "mcp", "projects"]);
@@ -19,7 +20,7 @@ export interface ClientServerLists {
 }
 
 export function readClientServerLists(root: Readonly<Record<string, unknown>>): ClientServerLists {
-  const mcp = isTable(root["mcp"]) ? root["mcp"] : {};
+  const mcp = isObject(root["mcp"]) ? root["mcp"] : {};
   const allowed = [mcp["allowed"], root["allowMCPServers"]].filter((list) => Array.isArray(list));
   return {
     excluded: new Set([mcp["excluded"], root["excludeMCPServers"]].flatMap(texts)),
@@ -29,10 +30,6 @@ export function readClientServerLists(root: Readonly<Record<string, unknown>>): 
 
 export function isSwitchedOff({ excluded, allowed }: ClientServerLists, name: string): boolean {
   return excluded.has(name) || allowed?.has(name) === false;
-}
-
-function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function texts(list: unknown): string[] {

@@ -4,7 +4,7 @@
 import { isHost, isPath, isTrivial, SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import { Redactor } from "../../runtime/redact/redactor.js";
 import { type SecretSource, secretsOf } from "../../runtime/redact/secrets-of.js";
-import { isObject } from "../form.js";
+import { isObject } from "../../runtime/words/json-object.js";
 
 type Entry = Readonly<Record<string, unknown>>;
 

@@ -2,7 +2,7 @@
 // stays as it is, byte for byte: comments, order, layout, commas at the end of a list. Knows no config.
 
 import { createScanner, type Node, parseTree } from "jsonc-parser";
-import { isObject } from "../form.js";
+import { isObject } from "../../runtime/words/json-object.js";
 
 export function treeOf(text: string): Node {
   // A byte order mark is blanked, so that offsets stay right.

@@ -3,7 +3,7 @@
 
 import { createScanner, type Node } from "jsonc-parser";
 import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
-import { isObject } from "../form.js";
+import { isObject } from "../../runtime/words/json-object.js";
 import { Source } from "../jsonc.js";
 import { hideSecrets } from "./entry-secrets.js";
 import { treeOf } from "./members.js";

@@ -2,8 +2,8 @@
 // byte for byte: comments, order, layout, commas at the end of a list. Reads and writes no file.
 
 import { isDeepStrictEqual } from "node:util";
+import { isObject } from "../../runtime/words/json-object.js";
 import { FOREIGN_GROUPS } from "../clients/foreign-keys.js";
-import { isObject } from "../form.js";
 import { Source } from "../jsonc.js";
 import { Report } from "../mistakes.js";
 import { insertMember, memberOf, removeMember, treeOf, valueNode } from "./members.js";

@@ -11,6 +11,7 @@ import { type Clock, systemClock } from "../../runtime/clock.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { BODY_COST, HeldBytes, type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { createSealer, type Sealer } from "../../runtime/seal.js";
+import { sleep } from "../../runtime/wait.js";
 import { ModernEra } from "../modern/era.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
 import { ENDPOINT_LIMITS, type EndpointLimits } from "../session/limits.js";
@@ -239,7 +240,7 @@ class Stdio implements StdioEndpoint {
   async close({ drainMs = 0 }: { drainMs?: number } = {}): Promise<void> {
     const deadline = performance.now() + drainMs;
     while (!this.#over && (this.#behind !== undefined || this.#peer.inFlight > 0) && performance.now() < deadline) {
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      await sleep(LOOK_MS);
     }
     if (this.#over) return;
     this.#over = true;
@@ -255,7 +256,7 @@ class Stdio implements StdioEndpoint {
   async #flushed(): Promise<void> {
     const deadline = performance.now() + FLUSH_MS;
     while (this.#output.writableLength > 0 && !this.#output.destroyed && performance.now() < deadline) {
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      await sleep(LOOK_MS);
     }
   }
 }

@@ -176,7 +176,7 @@ function patternRule(text: string, host: string, port: number | undefined): Rule
     port,
     anyDepth: labels[0] === "*",
     labels: labels.map(readGlob),
-    opensLoopback: labels.at(-1) === "localhost",
+    opensLoopback: isLoopbackName(read),
   };
 }
 

@@ -1,5 +1,6 @@
 // A request as it is put on the wire, and what the executor's answer to it means.
 
+import { HEADER_NAME } from "../../runtime/network/header-text.js";
 import { decoded } from "../wire/frame.js";
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_CHARS } from "../wire/limits.js";
 import {
@@ -56,7 +57,6 @@ export interface Head {
 const NOTHING = Buffer.alloc(0);
 /** Characters of what an executor says is wrong. It is for people, and kept in logs and errors. */
 const MAX_REASON_CHARS = 1_000;
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that no header has
 const NO_HEADER_VALUE = /[\u0000-\u0008\u000a-\u001f\u007f]/;
 /** Statuses of answers: lower ones are about the connection, and no server can send more digits. */

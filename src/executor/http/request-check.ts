@@ -4,6 +4,7 @@
 import type { Readable } from "node:stream";
 import { OF_CONNECTION } from "../../runtime/network/connection-headers.js";
 import { MIB } from "../../runtime/sizes.js";
+import { isObject } from "../../runtime/words/json-object.js";
 import { decoded } from "../wire/frame.js";
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_CHARS, MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
 import { type FailureData, type HttpHeader, RpcCode, type RpcFailure } from "../wire/protocol.js";
@@ -205,8 +206,4 @@ function flagOf(params: Record<string, unknown>, field: string): boolean {
   if (value === undefined || value === null) return false;
   if (typeof value !== "boolean") throw new Wrong(`http/request ${field} must be true or false`);
   return value;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

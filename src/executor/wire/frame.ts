@@ -2,6 +2,7 @@
 // where they look as both ends write them; anything else goes the long way and means the same.
 
 import { KIB, MIB } from "../../runtime/sizes.js";
+import { isObject } from "../../runtime/words/json-object.js";
 import { BODY_DELTA, type BodyDelta, type MessageId, type RpcFailure, UPLOAD } from "./protocol.js";
 
 export type Frame =
@@ -180,8 +181,4 @@ function isIntricate(bytes: Buffer): boolean {
     for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, at + 1)) if (left-- === 0) return true;
   }
   return false;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

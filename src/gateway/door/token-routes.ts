@@ -3,7 +3,7 @@
 
 import { ADMIN_POWERS, type AdminPower } from "../../contracts/settings.js";
 import { ControlError, type ControlRoutes } from "../../control/server.js";
-import { systemClock } from "../../runtime/clock.js";
+import { isoTime, systemClock } from "../../runtime/clock.js";
 import { parseExpires, type TokenBook, type TokenInfo } from "../../tokens/tokens.js";
 
 interface Books {
@@ -92,10 +92,6 @@ function powerIn(admin: unknown): AdminPower {
 function shown({ id, names, maySendTo, source, created, expires, oldUntil }: Omit<TokenInfo, "role">, opens: object) {
   const times = { createdAt: isoTime(created), expiresAt: isoTime(expires), oldSecretUntil: isoTime(oldUntil) };
   return { id, ...opens, names, maySendTo, source, ...times };
-}
-
-function isoTime(ms: number | undefined): string | undefined {
-  return ms === undefined ? undefined : new Date(ms).toISOString();
 }
 
 function text(value: unknown, name: string): string {

@@ -114,10 +114,11 @@ export class Asks {
   }
 }
 
-function demandWanted({ aborted }: AbortSignal): void {
+/** A person was asked meanwhile, or is about to be. */
+export function demandWanted({ aborted }: AbortSignal): void {
   if (aborted) throw new Fault("cancelled", "Nobody waits for this call any more. Not run.");
 }
 
-function refused(tool: string, why: string): Fault {
+export function refused(tool: string, why: string): Fault {
   return new Fault("denied", `The person who shares "${tool}" ${why}. Not run.`);
 }

@@ -10,6 +10,7 @@ import { jsonHead } from "../../protocol/json-head.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { KIB } from "../../runtime/sizes.js";
+import { demandWanted, refused } from "./asks.js";
 import type { Share, ShareHooks } from "./open-share.js";
 
 export { planOf } from "./plan.js";
@@ -143,14 +144,6 @@ class ShareSocket {
     const share = await this.#share;
     if (share !== undefined) await this.#gateway.end(share, this.#gateway.drainMs);
   }
-}
-
-function demandWanted({ aborted }: AbortSignal): void {
-  if (aborted) throw new Fault("cancelled", "Nobody waits for this call any more. Not run.");
-}
-
-function refused(tool: string, why: string): Fault {
-  return new Fault("denied", `The person who shares "${tool}" ${why}. Not run.`);
 }
 
 function gone(tool: string): Fault {

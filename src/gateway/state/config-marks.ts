@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import type { GatewayPlace } from "../../contracts/status.js";
 import type { SharedMap } from "../../contracts/store.js";
+import { isObject } from "../../runtime/words/json-object.js";
 
 /** One small write for each gateway. */
 export const BEAT_MS = 20_000;
@@ -172,9 +173,7 @@ function differingParts(own: ConfigMark, other: ConfigMark): string[] {
 /** Members in the order of their names: two files may have them otherwise. */
 function hashOf(value: unknown): string {
   const text = JSON.stringify(value, (_, member: unknown) =>
-    typeof member === "object" && member !== null && !Array.isArray(member)
-      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : member,
+    isObject(member) ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1))) : member,
   );
   return createHash("sha256")
     .update(text ?? "")

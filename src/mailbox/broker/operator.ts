@@ -9,6 +9,7 @@ import type {
   MessageSummary,
   Page,
 } from "../../contracts/status.js";
+import { isoTime } from "../../runtime/clock.js";
 import { CodedError } from "../../runtime/expected-error.js";
 import type { ElapsedClock } from "../elapsed-clock.js";
 import { ownerOf } from "../wire/address.js";
@@ -313,8 +314,4 @@ export class MailboxOperator {
 
 function pageOf<T>(all: readonly T[], { offset, limit }: Range): Page<T> {
   return { items: all.slice(offset, offset + limit), total: all.length };
-}
-
-function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -3,6 +3,7 @@
 
 import type { Auth, HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
+import { BAD_HEADER_VALUE, HEADER_NAME } from "../../runtime/network/header-text.js";
 import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import type { Redactor } from "../../runtime/redact/redactor.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
@@ -33,8 +34,6 @@ const OURS = new Set([
   "upgrade",
 ]);
 
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const HEADER_VALUE_BAD = /[^\t\x20-\x7e\x80-\xff]/;
 /** The protocol says what a session id may be made of; the length is ours, against a header that eats the request. */
 const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
 /** An event id that is longer, or would break out of its header, is not resumed from. */
@@ -65,7 +64,7 @@ export class HttpDestination {
     let authorized = false;
     for (const [name, value] of Object.entries(target.headers)) {
       const lower = name.toLowerCase();
-      if (!HEADER_NAME.test(name) || HEADER_VALUE_BAD.test(value)) {
+      if (!HEADER_NAME.test(name) || BAD_HEADER_VALUE.test(value)) {
         throw new Fault("invalid", `The header ${JSON.stringify(name)} for ${this.shown} cannot be sent as HTTP.`);
       }
       if (OURS.has(lower) || lower.startsWith("mcp-param-")) continue;

@@ -4,6 +4,7 @@
 
 import type { Socket } from "node:net";
 import { type BlockReader, copyOf, readBlocksBy } from "../../runtime/memory/read-blocks.js";
+import { BAD_HEADER_VALUE, HEADER_NAME } from "../../runtime/network/header-text.js";
 import { ChunkedBody } from "./plain/chunks.js";
 import { PlainHeads } from "./plain/head.js";
 import type { ExchangeHandler, HttpExchange, RequestOptions } from "./wire.js";
@@ -34,8 +35,6 @@ const KEEP_ALIVE_MARGIN_MS = 2_000;
 /** A longer body is written as it is, and not made one string with its head. */
 const LONG_CHARS = 64 * 1024;
 
-const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const BAD_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 const PATH = /^\/[\x21-\x7e]*$/;
 /** A general client knows what they mean for it, or refuses them. */
 const NOT_OURS: ReadonlySet<string> = new Set([
@@ -491,7 +490,7 @@ export class PlainPosts {
     for (let i = 0; i < headers.length; i += 2) {
       const name = headers[i] as string;
       const value = headers[i + 1] as string;
-      if (!NAME.test(name) || BAD_VALUE.test(value) || NOT_OURS.has(name.toLowerCase())) return undefined;
+      if (!HEADER_NAME.test(name) || BAD_HEADER_VALUE.test(value) || NOT_OURS.has(name.toLowerCase())) return undefined;
       text += `${name}: ${value}\r\n`;
     }
     text += "content-length: ";

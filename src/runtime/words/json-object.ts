@@ -1,0 +1,5 @@
+// The one test for an object of JSON.
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
