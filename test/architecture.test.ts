@@ -89,7 +89,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   mailbox: "runtime",
   "mailbox/broker": "contracts mailbox mailbox/peer mailbox/wire observe runtime runtime/memory sockets",
   "mailbox/join": "mailbox/peer mailbox/wire runtime",
-  "mailbox/peer": "mailbox/wire sockets",
+  "mailbox/peer": "mailbox/wire runtime sockets",
   "mailbox/pairing": "contracts mailbox protocol runtime",
   "mailbox/shared":
     "contracts contracts/engine mailbox/broker mailbox/wire runtime runtime/memory runtime/turns sockets",

@@ -9,9 +9,9 @@ import type { Era } from "../protocol/modern.js";
 export interface Principal {
   readonly id: string;
   readonly role: string;
-  /** Of one that dials in, the names that it may come in under. Absent: the one that equals its id. */
+  /** Of one that dials in, the names that it may come in under. Absent where that is the one that equals its id. */
   readonly names?: readonly string[] | undefined;
-  /** The mailboxes that it may send to, by their ids. Absent: none. */
+  /** The mailboxes that it may send to, by their ids. Absent where it may send to none. */
   readonly maySendTo?: readonly string[] | "any" | undefined;
   /** It opens mailboxes, and nothing else: whoever made it has no say in the rest. */
   readonly onlyMailboxes?: true | undefined;

@@ -28,13 +28,13 @@ export type ClientSecret = BearerSource | { readonly from: "text"; readonly valu
 /** A login by OAuth, by a person in a browser. */
 export interface OAuthLogin {
   readonly from: "oauth";
-  /** Registered by hand; undefined: by the protocol. */
+  /** Registered by hand; undefined where the protocol registers us. */
   readonly clientId?: string;
   readonly clientSecret?: ClientSecret;
-  /** Undefined: what the server names. */
+  /** Undefined where those are asked for that the server names. */
   readonly scopes?: readonly string[];
   readonly clientMetadataUrl?: string;
-  /** The port that the browser comes back to; undefined: any. */
+  /** The port that the browser comes back to; undefined where any will do. */
   readonly redirectPort?: number;
 }
 
@@ -103,7 +103,7 @@ export interface Supervision {
   readonly listRetryMs?: number;
   /** It is not started before somebody wants it. */
   readonly lazy: boolean;
-  /** A server that nobody used for so long is closed; the next call starts it. Undefined: it stays up. */
+  /** A server that nobody used for so long is closed; the next call starts it. Undefined where it stays up. */
   readonly keepAliveMs: number | undefined;
   /** An idle connection is asked for a sign of life this often; undefined: never. */
   readonly pingMs: number | undefined;
@@ -141,6 +141,6 @@ export interface ServerSpec {
   readonly outbox?: ReadonlyMap<OwnToolName, OutboxTerms> | undefined;
   /** `one`: of several gateways on an engine one runs it for all; undefined: each has its own. */
   readonly placement?: "one" | undefined;
-  /** Where the server's card is: an absolute path or an address. Undefined: an HTTP server is asked for one. */
+  /** Where the server's card is: an absolute path or an address. Undefined where an HTTP server is asked for one. */
   readonly card: string | undefined;
 }

@@ -29,7 +29,7 @@ export interface ServerHandle {
    * is known is as good as it gets. It never rejects, and starts no server.
    */
   renew?(kind: ListKind, why: "asked" | "missed"): Promise<void> | undefined;
-  /** Whether a request may be sent twice: it reads, or somebody vouches that twice is once. Absent: none may. */
+  /** Whether a request may be sent twice: it reads, or somebody vouches that twice is once. Where it is absent, none may. */
   mayRepeat?(method: string, subject: OwnName | undefined): boolean;
   /** Why it is not up, or has not shown what it has. */
   readonly trouble: string | undefined;

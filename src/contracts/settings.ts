@@ -26,11 +26,11 @@ export interface CallBudget {
 
 /** Patterns of the form `server/tool` or `server`; `*` is any run of characters. */
 export interface RoleRules {
-  /** Undefined: everything that is not denied. Empty: nothing. */
+  /** Undefined where everything is allowed that is not denied; an empty list allows nothing. */
   readonly allow?: readonly string[] | undefined;
   /** Wins over `allow`. */
   readonly deny?: readonly string[] | undefined;
-  /** Of each principal of the role. Undefined: no limit. */
+  /** Of each principal of the role. Undefined where there is no limit. */
   readonly budget?: CallBudget | undefined;
 }
 
@@ -46,9 +46,9 @@ export interface CacheLimits {
 
 /** Narrows what principals see whose context it fits. `*` is any run of characters. */
 export interface MenuRule {
-  /** What the context must say, by key; null: the key is unset. Empty: always. */
+  /** What the context must say, by key; null says that the key is unset. An empty one fits always. */
   readonly when: Readonly<Record<string, string | null>>;
-  /** All that is left, as patterns of the form `server/tool` or `server`. Undefined: everything. */
+  /** All that is left, as patterns of the form `server/tool` or `server`. Undefined where everything is left. */
   readonly show?: readonly string[] | undefined;
   readonly hide?: readonly string[] | undefined;
 }

@@ -1,6 +1,7 @@
 // What the log says of a kept write: one line when it is queued, and one when it has ended. Never its arguments.
 
 import type { KeptWrite } from "./lanes/lane.js";
+import { STATE_WORDS } from "./lanes/write.js";
 
 export function logWrite(write: KeptWrite, log: (level: "info" | "warn", text: string) => void): void {
   const { facts, state, why } = write;
@@ -9,10 +10,10 @@ export function logWrite(write: KeptWrite, log: (level: "info" | "warn", text: s
   if (state === "done" || state === "failed") {
     if (!write.isQueueLogged && !write.isTold) return;
     if (state === "done") log("info", `outbox: ${what} was delivered`);
-    else log("warn", `outbox: ${what} is failed: ${why ?? ""}`);
+    else log("warn", `outbox: ${what} ${STATE_WORDS.failed}: ${why ?? ""}`);
   } else if (state === "queued") {
     // It is tried again and again while its server is away: that is one wait.
     if (!write.isQueueLogged) log("info", `outbox: ${what} is queued: ${why ?? "others are before it"}`);
     write.isQueueLogged = true;
-  } else if (write.isOver) log("warn", `outbox: ${what} is ${state}: ${why ?? ""}`);
+  } else if (write.isOver) log("warn", `outbox: ${what} ${STATE_WORDS[state]}: ${why ?? ""}`);
 }

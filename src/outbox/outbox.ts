@@ -124,7 +124,7 @@ export class Outbox implements OutboxIntake {
     return () => this.#listeners.delete(listener);
   }
 
-  /** The server, or what it is asked for, may be as it was not before. Undefined: any of them. */
+  /** The server, or what it is asked for, may be as it was not before. Without a name any of them may be. */
   poke(server?: string): void {
     if (!this.#isStopped) this.run(this.lanes.poke(server, this.#clock.now(), this.#clock.wall()));
   }

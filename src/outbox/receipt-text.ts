@@ -5,6 +5,7 @@ import { RECEIPT_TOOL, type Receipt, type WriteState } from "../contracts/outbox
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { scanMembers } from "../protocol/scan.js";
 import { sentence } from "../runtime/expected-error.js";
+import { STATE_WORDS } from "./lanes/write.js";
 
 const ENDS: ReadonlySet<WriteState> = new Set(["done", "failed", "unknown", "expired", "cancelled"]);
 
@@ -132,14 +133,7 @@ export function stateSentence({ tool, server, state, why, position }: Receipt): 
 
 /** The block that a later result of the same agent carries. */
 export function newsSentence({ id, tool, state }: Pick<Receipt, "id" | "tool" | "state">): string {
-  const said: Partial<Record<WriteState, string>> = {
-    done: "is done",
-    failed: "has failed",
-    unknown: "has an unknown outcome",
-    expired: "has expired",
-    cancelled: "was cancelled",
-  };
-  return `Receipt ${id} (${tool}) ${said[state] ?? `is ${state}`}.`;
+  return `Receipt ${id} (${tool}) ${STATE_WORDS[state]}.`;
 }
 
 /** What was kept is JSON text; what is none is shown as the text that it is. */

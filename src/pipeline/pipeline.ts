@@ -80,7 +80,7 @@ export interface PipelineDeps {
   /** Called when what is known of a server has changed: keep its snapshot. */
   readonly onKnown: (server: string) => void;
   readonly log: (level: "info" | "warn" | "error", text: string, error?: unknown) => void;
-  /** A text of the server's without the secrets of its entry. Absent: it is logged as it is. */
+  /** A text of the server's without the secrets of its entry. Where it is absent, the text is logged as it is. */
   readonly redact?: (server: string, text: string) => string;
 }
 

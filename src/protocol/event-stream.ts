@@ -41,7 +41,7 @@ export interface LongEvent extends Omit<StreamEvent, "data"> {
 export interface EventStreamHandler {
   /** Events without a data line are not given, as in browsers; their id and retry count all the same. */
   onEvent(event: StreamEvent): void;
-  /** Absent: the data of such events is joined too, which costs as much as reading it did. */
+  /** Where this is absent the data of such events is joined too, which costs as much as reading it did. */
   onLongEvent?(event: LongEvent): void;
   /** The stream cannot be read on. Called at most once; what is pushed later is ignored. */
   onError(fault: Fault): void;
@@ -109,7 +109,7 @@ export class Pieces {
 }
 
 export class EventStreamParser {
-  /** The id to resume from: that of the last finished event which gave one. Empty: none. */
+  /** The id to resume from: that of the last finished event which gave one. Empty while none has. */
   lastEventId = "";
   /** The delay before reconnecting that the stream last asked for. */
   retryMs: number | undefined;

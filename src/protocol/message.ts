@@ -12,7 +12,7 @@ export interface ScannedText {
   readonly text: string;
   /** Its members at the top level, where they stand in `text`. */
   readonly members: readonly Member[];
-  /** Those of its `params`, where they were found on the way. Absent: to be looked for. */
+  /** Those of its `params`, where they were found on the way. Absent where they have to be looked for. */
   readonly inParams?: readonly Member[] | undefined;
 }
 

@@ -16,7 +16,7 @@ export type Reply =
 /** A whole response message as bytes; bytes[idStart, idEnd) is the id to replace. */
 export interface BytesReply {
   readonly kind: "bytes";
-  /** Of a modern server: the result has `resultType` and the rest already. Absent: as a legacy server wrote it. */
+  /** Of a modern server: the result has `resultType` and the rest already. Absent where it is as a legacy server wrote it. */
   readonly era?: "modern" | undefined;
   readonly bytes: Buffer;
   readonly idStart: number;

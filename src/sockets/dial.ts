@@ -2,6 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { isLoopback } from "../runtime/addresses.js";
+import { CodedError } from "../runtime/expected-error.js";
 import { certificateFault } from "../runtime/network/certificates.js";
 import { safeAddress } from "../runtime/redact/safe-url.js";
 import { HANDSHAKE_MS } from "./limits.js";
@@ -19,9 +20,8 @@ export interface DialOptions {
 }
 
 /** Why there is no socket. */
-export class DialError extends Error {
+export class DialError extends CodedError<"unavailable" | "cancelled"> {
   override readonly name = "DialError";
-  readonly code: "unavailable" | "cancelled";
   /** What the network said, as Node names it: `ECONNREFUSED`. */
   readonly networkCode: string | undefined;
   /** The HTTP status that the other end answered in place of a WebSocket. */
@@ -32,8 +32,7 @@ export class DialError extends Error {
     message: string,
     why: { networkCode?: string | undefined; status?: number } = {},
   ) {
-    super(message);
-    this.code = code;
+    super(code, message);
     this.networkCode = why.networkCode;
     this.status = why.status;
   }

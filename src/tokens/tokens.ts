@@ -47,9 +47,9 @@ export interface TokenRecord {
   readonly hash: string;
   readonly created: number;
   readonly expires?: number;
-  /** Of an executor's token, the names that it is good for. Absent: the one that equals its id. */
+  /** Of an executor's token, the names that it is good for. Absent where that is the one that equals its id. */
   readonly names?: readonly string[];
-  /** The mailboxes that it may send to. Absent: none. */
+  /** The mailboxes that it may send to. Absent where it may send to none. */
   readonly maySendTo?: readonly string[] | "any";
   /** It opens mailboxes, and nothing else. */
   readonly onlyMailboxes?: true;
@@ -559,7 +559,7 @@ export function parseExpires(text: string, nowMs: number): number {
   let at: number;
   if (span !== null) at = nowMs + Number(span[1]) * (UNIT_MS[span[2] ?? ""] ?? Number.NaN);
   else if (/^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$/.test(trimmed))
-    at = isoTime(trimmed);
+    at = readDate(trimmed);
   else at = Number.NaN;
   if (Number.isNaN(at)) {
     throw new TokenError(
@@ -575,7 +575,7 @@ export function parseExpires(text: string, nowMs: number): number {
 }
 
 /** Date.parse takes February 31st for March 3rd in some forms; here that is a mistake. */
-function isoTime(text: string): number {
+function readDate(text: string): number {
   const at = Date.parse(text);
   const [year, month, day] = text.slice(0, 10).split("-").map(Number);
   const date = new Date(Date.UTC(year ?? 0, (month ?? 0) - 1, day ?? 0));

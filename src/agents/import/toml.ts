@@ -2,12 +2,14 @@
 // all strings, arrays, inline tables. Dates stay text. It reads Codex's config, and tells in which lines what stands;
 // nothing here writes TOML.
 
+import { ExpectedError } from "../../runtime/expected-error.js";
 import { isObject } from "../../runtime/words/json-object.js";
 
 export type TomlTable = { [key: string]: unknown };
 
-export class TomlError extends Error {
+export class TomlError extends ExpectedError {
   override readonly name = "TomlError";
+  override readonly kind = "failed";
   readonly line: number;
 
   constructor(message: string, line: number) {

@@ -6,9 +6,8 @@ import { type GatewaySource, gatewayPort, runningGateway } from "../gateway/port
 import { sourceFor } from "../gateway/source.js";
 import { gatewayFor } from "../gateway/which.js";
 import { configArg, defineCommand, gatewayOptions, stateOption } from "../line/command.js";
-import { Exit, type PassedExit, UserError } from "../line/errors.js";
+import { Exit, type PassedExit } from "../line/errors.js";
 import { note, print } from "../line/io.js";
-import type { RunError } from "../run/run-error.js";
 import { untilStopped } from "./serve.js";
 
 const CLIENTS = ["claude", "codex", "gemini", "opencode", "copilot", "qwen"] as const;
@@ -72,10 +71,6 @@ export const run = defineCommand({
       say: (text) => note(io, `toolway: ${text}`),
       print: (text) => print(io, text),
       nearest,
-    }).catch((error: Error & Partial<Pick<RunError, "hint" | "isUsage">>) => {
-      if (error.name !== "RunError") throw error;
-      const hint = error.hint === undefined ? {} : { hint: error.hint };
-      throw new UserError(error.message, { kind: error.isUsage === true ? "usage" : "failed", ...hint });
     });
   },
 });

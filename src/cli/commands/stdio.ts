@@ -1,5 +1,6 @@
 // `toolway stdio`: the gateway as a program that a client starts. Nothing but protocol goes to stdout.
 
+import { sentence } from "../../runtime/expected-error.js";
 import { gatewayPort } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { gatewayFor } from "../gateway/which.js";
@@ -43,7 +44,7 @@ export const stdio = defineCommand({
     const source = await gatewayFor(named, io).catch((error: unknown) => {
       if (!(error instanceof UserError) || input.config !== undefined) throw error;
       // A client that was told of no config gets the demo, as ever, and its log says what else there is.
-      note(io, `${error.message} This one is the built-in demo. ${error.hint ?? ""}`);
+      note(io, `${sentence(error.message)} This one is the built-in demo. ${error.hint ?? ""}`);
       return sourceFor(named, io);
     });
     await port.stdio(source, {

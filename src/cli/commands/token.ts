@@ -204,9 +204,9 @@ interface TokenEntry {
   readonly role?: string;
   /** What a token of that door opens. */
   readonly admin?: string;
-  /** Of an executor's token. Undefined: the one that is its id. */
+  /** Of an executor's token. Undefined where its only name is its id. */
   readonly names?: readonly string[];
-  /** Mailboxes. Undefined where it sends to none. */
+  /** The mailboxes that it may send to. Undefined where it sends to none. */
   readonly maySendTo?: readonly string[] | "any";
   /** Undefined for the default token. */
   readonly createdAt?: string;

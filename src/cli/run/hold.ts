@@ -3,6 +3,7 @@
 
 import type { Duplex } from "node:stream";
 import type { RunLine, RunRequest, RunSummary } from "../../contracts/runs.js";
+import { CodedError } from "../../runtime/expected-error.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { KIB } from "../../runtime/sizes.js";
 
@@ -34,14 +35,8 @@ export type HeldLine = Extract<RunLine, { readonly kind: "held" }>;
 export type ConnectRun = (before: HeldLine | undefined) => Promise<Duplex | undefined>;
 
 /** Why a gateway did not take a run. */
-export class RunRefused extends Error {
+export class RunRefused extends CodedError<string> {
   override readonly name = "RunRefused";
-  readonly code: string;
-
-  constructor(code: string, message: string) {
-    super(message);
-    this.code = code;
-  }
 }
 
 /** Answers that say that the next gateway should be asked. */

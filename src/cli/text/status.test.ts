@@ -86,6 +86,55 @@ it("a mailbox in which the tools are shared is told with how its line does, and 
   expect(text).toMatch(/^shared +as studio at wss:\/\/b: refused, no such token$/m);
 });
 
+it("of a login it is said until when its token is good, or that one is needed, and by which words", () => {
+  const login = { source: "the login", state: "known" } as const;
+  const until = "2026-05-01T10:00:00.000Z";
+  const found = status(
+    { ...server("good", []), credential: { ...login, needsLogin: false, until } },
+    { ...server("endless", []), credential: { ...login, needsLogin: false } },
+    { ...server("away", []), credential: { ...login, state: "absent", needsLogin: true } },
+  );
+  const below = statusText(found, true, io(false), 0).split("\n\n").at(-1)?.split("\n") ?? [];
+  expect(below.toSorted()).toEqual([
+    "away: needs login: `toolway login away`",
+    "endless: logged in",
+    `good: logged in, its token is good until ${until} and renewed by itself`,
+  ]);
+});
+
+it("an engine that is away is told with why, when it is tried again, what does not work meanwhile, and who goes by another config [engine-told] [engine-same-config]", () => {
+  const there = {
+    state: "connected",
+    gateway: "a",
+    node: "nats-1:4222",
+    version: "2.9.10",
+    since: new Date(0).toISOString(),
+    problem: undefined,
+    nextTry: undefined,
+    isStale: false,
+    held: 0,
+    differences: [],
+    gateways: [],
+  } as const;
+  const line = (more: object) => {
+    const engine = { ...there, ...more };
+    const text = statusText({ ...status(server("good", [])), engine }, true, io(false), 90_000);
+    return /^engine +(.*)$/m.exec(text)?.[1];
+  };
+  expect(line({})).toBe("connected to nats-1:4222 (nats-server 2.9.10) for 90.0 s");
+  const differs = 'Gateway b goes by another config: server "rug". Give all of them the same.';
+  const away = {
+    state: "away",
+    problem: "Nobody answers there",
+    nextTry: new Date(92_000).toISOString(),
+    isStale: true,
+  };
+  expect(line({ ...away, held: 2, differences: [differs] })).toBe(
+    "away from nats-1:4222 (nats-server 2.9.10) for 90.0 s. Nobody answers there. Next try in 2.0 s. " +
+      `${differs} Tokens are not taken until it is back. 2 records of a newer Toolway or another key left alone.`,
+  );
+});
+
 it("without problems there is nothing below the table", () => {
   const text = statusText(status(server("good", [])), true, io(false), 0);
   expect(text.split("\n").at(-1)).toMatch(/^good +ready +http +1 .*MCP 2026-07-28$/);

@@ -85,13 +85,14 @@ function engineLine(
   const lasts = duration(Math.max(0, nowMs - Date.parse(since)));
   const where = node === undefined ? "" : ` ${state === "connected" ? "to" : "from"} ${node}`;
   const told = state === "connected" ? style.green(state) : style.red(state);
-  const parts = [`${told}${where}${version === undefined ? "" : ` (nats-server ${version})`} for ${lasts}`];
-  if (problem !== undefined) parts.push(problem);
+  const first = `${told}${where}${version === undefined ? "" : ` (nats-server ${version})`} for ${lasts}`;
+  const parts: string[] = [];
+  if (problem !== undefined) parts.push(sentence(problem));
   if (nextTry !== undefined) parts.push(`Next try in ${duration(Math.max(0, Date.parse(nextTry) - nowMs))}.`);
   parts.push(...differences);
   if (isStale) parts.push("Tokens are not taken until it is back.");
   if (held > 0) parts.push(`${count(held, "record")} of a newer Toolway or another key left alone.`);
-  return parts.join("; ");
+  return parts.length === 0 ? first : [`${first}.`, ...parts].join(" ");
 }
 
 /** What an operator must not overlook is at the top; the rest is in the order of the config. */

@@ -4,7 +4,7 @@
 /** What a person records now: arguments and results of a server's calls, or of one tool's. */
 export interface RecordingShown {
   readonly server: string;
-  /** By the server's own name of it. Undefined: all of the server. */
+  /** By the server's own name of it. Undefined where all of the server is recorded. */
   readonly tool?: string | undefined;
   readonly until: string;
   /** How many calls were recorded, those included that had to make room. */

@@ -21,7 +21,7 @@ export type FeedLine =
   | { readonly quiet: true };
 
 interface Tab {
-  /** What waits to be sent: at most one line. Undefined: nothing new. */
+  /** What waits to be sent, at most one line. Undefined where nothing is new. */
   next: FeedLine | undefined;
   /** It had not read what changed when more did. */
   isLate: boolean;

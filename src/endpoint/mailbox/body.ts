@@ -4,6 +4,7 @@
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { type Message, toMessage } from "../../protocol/message.js";
 import { deeperThan, type Member, scanMembers } from "../../protocol/scan.js";
+import { ExpectedError } from "../../runtime/expected-error.js";
 
 export type MailboxRequest =
   | { readonly op: "rpc" | "listen"; readonly session: string | undefined; readonly message: Message }
@@ -12,8 +13,9 @@ export type MailboxRequest =
   | { readonly op: "call"; readonly tool: string; readonly args: string };
 
 /** A body that cannot be read: why. */
-export class BadBody extends Error {
+export class BadBody extends ExpectedError {
   override readonly name = "BadBody";
+  override readonly kind = "failed";
 }
 
 /** It is a hash of 32 hex digits; what is longer is none. */

@@ -8,6 +8,7 @@ import { ErrorCode, type JsonObject } from "../../protocol/jsonrpc.js";
 import type { RequestMessage, ResponseMessage } from "../../protocol/message.js";
 import type { Era } from "../../protocol/modern.js";
 import type { Reply } from "../../protocol/reply.js";
+import { sentence } from "../../runtime/expected-error.js";
 import type { LegacySession } from "./session.js";
 
 export abstract class LegacyCall implements AgentCall, Caller {
@@ -119,7 +120,7 @@ export abstract class LegacyCall implements AgentCall, Caller {
 /** What the agent is told of a request that ends before its answer: a call of a tool may have been made by then. */
 export function cutOff(method: string, fault: Fault): Fault {
   if (method !== "tools/call") return fault;
-  return new Fault("outcome-unknown", `${fault.message} The call was cancelled, and may have taken effect.`);
+  return new Fault("outcome-unknown", `${sentence(fault.message)} The call was cancelled, and may have taken effect.`);
 }
 
 export const NO_INITIALIZE = "initialize cannot be part of a batch.";

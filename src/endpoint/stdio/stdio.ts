@@ -31,7 +31,7 @@ import { PipePeer } from "./peer.js";
 
 /** What is said besides what the service answers, to an agent that is another gateway. */
 export interface OwnWords {
-  /** The line in place of a reply to the request with this id. Undefined: the reply goes as it is. */
+  /** The line in place of a reply to the request with this id. Undefined where the reply goes as it is. */
   readonly instead: (reply: Reply, idText: string) => string | undefined;
   /** The last line, where it is we who end it: so many lines of the agent's were taken. What is in flight is not answered then. */
   readonly last: (takenLines: number) => string;

@@ -9,6 +9,7 @@ import {
   isMetadataName,
   readAddress,
 } from "../../runtime/addresses.js";
+import { ExpectedError } from "../../runtime/expected-error.js";
 import { coversAddress, coversName, normalName, parseRule, type Rule } from "./rules.js";
 
 export type RefusalReason =
@@ -51,8 +52,9 @@ export type AddressVerdict =
   | ({ readonly kind: "refused" } & DestinationRefusal);
 
 /** Thrown for a destination that is refused. The message says why and what to do. */
-export class DestinationRefused extends Error {
+export class DestinationRefused extends ExpectedError {
   override readonly name = "DestinationRefused";
+  override readonly kind = "failed";
   readonly code = "ERR_DESTINATION_REFUSED";
   readonly reason: RefusalReason;
 

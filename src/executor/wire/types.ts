@@ -1,6 +1,7 @@
 // What the parts of an executor hand to each other: a request that is to be made, what hears of its answer, and what
 // steers it. The same shapes at both ends, so that a gateway cannot tell an executor from its own network.
 
+import { CodedError } from "../../runtime/expected-error.js";
 import type { HttpHeader } from "./protocol.js";
 
 /** Where the parts of an executor say what happens, such as the gateway's log. Never bodies, headers or queries. */
@@ -61,9 +62,8 @@ export type ExecutorErrorCode =
   /** The client was closed. */
   | "closed";
 
-export class ExecutorError extends Error {
+export class ExecutorError extends CodedError<ExecutorErrorCode> {
   override readonly name = "ExecutorError";
-  readonly code: ExecutorErrorCode;
   /** False where it is certain that the server at the end saw nothing of the request. */
   readonly sent: boolean;
   /** What the executor's network said, as Node names it: `ECONNREFUSED`. */
@@ -79,10 +79,9 @@ export class ExecutorError extends Error {
     fact: string,
     options: { sent: boolean; networkCode?: string | undefined; status?: number; remedy?: string | undefined },
   ) {
-    super(options.remedy === undefined ? fact : `${fact} ${options.remedy}`);
+    super(code, options.remedy === undefined ? fact : `${fact} ${options.remedy}`);
     this.fact = fact;
     this.remedy = options.remedy;
-    this.code = code;
     this.sent = options.sent;
     this.networkCode = options.networkCode;
     this.status = options.status;

@@ -2,6 +2,7 @@
 // SIGTERM. What stopping is, is the gateway's own; this finds the one that is meant, and passes it on.
 
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
+import { CodedError } from "../../runtime/expected-error.js";
 
 /** The question that a gateway is asked by another. */
 const KIND = "drain";
@@ -18,14 +19,8 @@ interface Drained {
   asked(by: string, outcome: string): void;
 }
 
-export class DrainError extends Error {
+export class DrainError extends CodedError<"not-found" | "denied"> {
   override readonly name = "DrainError";
-  readonly code: "not-found" | "denied";
-
-  constructor(code: "not-found" | "denied", text: string) {
-    super(text);
-    this.code = code;
-  }
 }
 
 export class Drain {

@@ -16,6 +16,7 @@ import type { Hello } from "../../mailbox/wire/frames.js";
 import type { Log } from "../../observe/log.js";
 import { type BackoffLimits, backoffCeiling } from "../../runtime/backoff.js";
 import { systemClock } from "../../runtime/clock.js";
+import { ExpectedError } from "../../runtime/expected-error.js";
 import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import type { Socket } from "../../sockets/socket.js";
 import type { GatewayState } from "../state/state.js";
@@ -202,7 +203,7 @@ export class Mailboxes {
     try {
       return pairings.open(mailbox, role);
     } catch (error) {
-      if (error instanceof Error && error.name === "PairingRefusal") return error.message;
+      if (error instanceof ExpectedError) return error.message;
       throw error;
     }
   }

@@ -155,7 +155,7 @@ export class PeerConnection implements SocketEvents {
       const isRefusal = error instanceof FrameError || error instanceof DeliveryRefusal;
       if (!isRefusal) throw error;
       if (this.#sender === undefined) this.#refuse(error.message);
-      else if (error instanceof FrameError) this.#tellError(error.message, error.id, kind ?? error.kind);
+      else if (error instanceof FrameError) this.#tellError(error.message, error.id, kind ?? error.frameKind);
       else this.#tellError(error.message, undefined, kind);
     }
   }

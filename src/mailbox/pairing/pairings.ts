@@ -3,6 +3,7 @@
 
 import { hash, randomBytes } from "node:crypto";
 import type { EXECUTOR_ROLE, SHARER_ROLE } from "../../contracts/settings.js";
+import { ExpectedError } from "../../runtime/expected-error.js";
 import { visible } from "../../runtime/visible.js";
 import type { ElapsedClock } from "../elapsed-clock.js";
 import { CODE_BYTES, codeText, readCode } from "./code-text.js";
@@ -27,8 +28,9 @@ export interface PairingsOptions {
 }
 
 /** Why no code was made, in words for whoever asked. */
-export class PairingRefusal extends Error {
+export class PairingRefusal extends ExpectedError {
   override readonly name = "PairingRefusal";
+  override readonly kind = "failed";
 }
 
 export type Paired =

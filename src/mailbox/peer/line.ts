@@ -19,6 +19,7 @@ import {
   MAX_LIVE_WAITING_BYTES,
   MAX_UNDER_WAY,
 } from "../wire/limits.js";
+import { BrokerLost, BrokerRefusal } from "./broker-error.js";
 
 /** A message by its sender's address and the id that it has there. */
 export interface SentMessage {
@@ -85,25 +86,6 @@ export interface LineEvents {
   onDrain(): void;
   /** Called once, and nothing after it. `final`: the broker will not have us back. Not called where openLine rejects. */
   onClose(why: string, final: boolean): void;
-}
-
-/** The broker said no. */
-export class BrokerRefusal extends Error {
-  override readonly name = "BrokerRefusal";
-  readonly reason: string;
-  /** Coming back makes no sense: the token or the hello was refused. */
-  readonly final: boolean;
-
-  constructor(reason: string, final = false) {
-    super(reason);
-    this.reason = reason;
-    this.final = final;
-  }
-}
-
-/** There is no line, or not any more: what was not answered may have been taken. */
-export class BrokerLost extends Error {
-  override readonly name = "BrokerLost";
 }
 
 export interface HelloOptions {

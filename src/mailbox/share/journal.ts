@@ -4,6 +4,7 @@
 import { createHash, hash, randomBytes } from "node:crypto";
 import type { Batch, DurableMap, Store } from "../../contracts/store.js";
 import type { Clock } from "../../runtime/clock.js";
+import { ExpectedError } from "../../runtime/expected-error.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import {
   fullness,
@@ -44,8 +45,9 @@ export interface JournalOptions {
 }
 
 /** The journal takes no more calls: why, in words for whoever called. */
-export class JournalFull extends Error {
+export class JournalFull extends ExpectedError {
   override readonly name = "JournalFull";
+  override readonly kind = "failed";
 }
 
 export class Journal {

@@ -4,7 +4,8 @@
 import type { CallStart, Principal } from "../../contracts/caller.js";
 import type { MailboxAnswer, MailboxCall } from "../../contracts/mailbox.js";
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
-import { type BrokerLine, BrokerLost, type SentMessage } from "../peer/line.js";
+import { BrokerLost } from "../peer/broker-error.js";
+import type { BrokerLine, SentMessage } from "../peer/line.js";
 import type { ReceivedMessage } from "../wire/broker-frames.js";
 import { type Journal, JournalFull } from "./journal.js";
 import { LARGE_BYTES } from "./limits.js";

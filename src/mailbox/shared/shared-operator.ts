@@ -9,6 +9,7 @@ import type {
   MessageSummary,
   Page,
 } from "../../contracts/status.js";
+import { sentence } from "../../runtime/expected-error.js";
 import { type MailboxOperator, OperatorError, type Range, type Selection } from "../broker/operator.js";
 
 const OPERATE = "mail.operate";
@@ -154,7 +155,7 @@ export class SharedOperator {
     } catch (error) {
       const { code, message } = error as PeerError;
       // What it had in hand is another's soon.
-      const text = `Broker ${other} keeps some of the mailboxes, and does not answer (${code}): ${message} Ask again.`;
+      const text = `Broker ${other} keeps some of the mailboxes, and does not answer (${code}): ${sentence(message)} Ask again.`;
       throw new OperatorError("denied", text);
     }
   }

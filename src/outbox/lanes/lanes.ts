@@ -10,7 +10,7 @@ import { ASK_MS, HELD_LOOK_MS, MAX_CONFLICTS, MAX_RETRY_AFTER_MS, SWEEP_MS } fro
 import { Room } from "./room.js";
 import { hasten, missing, nextAway, triedFirst, triedLane } from "./server-waits.js";
 import { goesAgain, isFromServer, mayHaveLeft, type Result, type Step } from "./step.js";
-import type { WriteFacts, WriteRecord } from "./write.js";
+import { STATE_WORDS, type WriteFacts, type WriteRecord } from "./write.js";
 
 export type Accepted =
   | { readonly kind: "taken"; readonly write: KeptWrite }
@@ -304,7 +304,7 @@ export class Lanes extends LaneQuestions {
     this.#at(nowMs, wallMs);
     if (write.held) write.held = false;
     else if (write.state === "failed" || write.state === "expired") this.#revive(write);
-    else return `it is ${write.state}${write.state === "unknown" ? ": say what became of it with resolve" : ""}`;
+    else return `it ${STATE_WORDS[write.state]}${write.state === "unknown" ? ": say how it ended with resolve" : ""}`;
     this.#back(write);
     return this.#done();
   }
@@ -312,7 +312,7 @@ export class Lanes extends LaneQuestions {
   /** What became of one that is unknown. The reason where it is not. */
   resolve(write: KeptWrite, as: "done" | "failed" | "again", nowMs: number, wallMs: number): string | Step[] {
     this.#at(nowMs, wallMs);
-    if (write.state !== "unknown") return `its outcome is not unknown: it is ${write.state}`;
+    if (write.state !== "unknown") return `its outcome is not unknown: it ${STATE_WORDS[write.state]}`;
     const lane = this.table.lane(write);
     if (lane.hold?.kind === "unknown") lane.hold = undefined;
     write.maybe = false;
@@ -344,7 +344,7 @@ export class Lanes extends LaneQuestions {
 
   // ---- time
 
-  /** Something changed by which a server may be there again, or a hold may be over. Undefined: any server. */
+  /** Something changed by which a server may be there again, or a hold may be over. Without a name any server may be. */
   poke(server: string | undefined, nowMs: number, wallMs: number): Step[] {
     this.#at(nowMs, wallMs);
     for (const one of [...this.table.servers.values()]) {

@@ -8,6 +8,17 @@ import type { Era } from "../../protocol/modern.js";
 
 export const RECORD_VERSION = 1;
 
+/** What is said of a write: not every state is a word that "is" goes before. */
+export const STATE_WORDS: Readonly<Record<WriteState, string>> = {
+  queued: "is queued",
+  sending: "is being sent",
+  done: "is done",
+  failed: "has failed",
+  unknown: "has an unknown outcome",
+  expired: "has expired",
+  cancelled: "was cancelled",
+};
+
 /** Why a write or its lane waits for something that is no matter of time. */
 export type HoldKind = "quarantine" | "login" | "forbidden" | "person" | "unknown" | "version";
 

@@ -1,14 +1,14 @@
 // A queue in turns: whoever has much in it does not hold up the others. What is of one owner stays in the order in which it came.
 
 export interface Owned {
-  /** Whose it is. Undefined: nobody's, and before all that is somebody's. */
+  /** Whose it is. What is nobody's has none, and comes before all that is somebody's. */
   readonly by?: string | undefined;
 }
 
 type Choice<T> = (one: T) => boolean;
 
 export class TurnQueue<T extends Owned> {
-  /** What was taken out and put back: first again. */
+  /** What was taken out and put back, and is first again. */
   #returned: T[] = [];
   readonly #nobodys: T[] = [];
   /** The next in turn is first. Each has something. */

@@ -11,7 +11,7 @@ export const MAX_WRITES = ENTRIES_A_COMMIT;
 const MAX_GONE = 20_000;
 
 interface Cell {
-  /** Undefined: it was deleted, which is remembered while an older message still has a value for it. */
+  /** Undefined where it was deleted, which is remembered while an older message still has a value for it. */
   readonly json: string | undefined;
   readonly message: StoredMessage;
   /** Messages that are stored, are older and write this key. */

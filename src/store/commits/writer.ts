@@ -35,7 +35,7 @@ const REQUEST_OVERHEAD = 256;
 export interface Condition {
   readonly map: string;
   readonly key: string;
-  /** Undefined: the key has no value. */
+  /** Undefined where the key has no value. */
   readonly revision: number | undefined;
 }
 

@@ -3,6 +3,7 @@
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import type { WayNotes } from "../../contracts/service.js";
+import { ExpectedError } from "../../runtime/expected-error.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
 
 /**
@@ -47,7 +48,8 @@ export interface RequestOptions {
 }
 
 /** A redirect that is not followed; `location` is without userinfo and query. */
-export class RedirectError extends Error {
+export class RedirectError extends ExpectedError {
+  override readonly kind = "failed";
   readonly status: number;
   readonly location: string;
 

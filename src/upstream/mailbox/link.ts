@@ -6,6 +6,7 @@ import { createHash, randomBytes } from "node:crypto";
 import type { MailboxTarget } from "../../contracts/server-spec.js";
 import type { Draw } from "../../mailbox/join/draw-turns.js";
 import type { MailboxUser, WorkerLine } from "../../mailbox/join/worker-line.js";
+import { BrokerRefusal } from "../../mailbox/peer/broker-error.js";
 import type { BrokerLine } from "../../mailbox/peer/line.js";
 import type { MailboxPresence, ReceivedLive, ReceivedMessage } from "../../mailbox/wire/broker-frames.js";
 import { Fault, type FaultCode, isFaultCode, OUTCOME_UNKNOWN, type WireFacts } from "../../protocol/errors.js";
@@ -290,7 +291,7 @@ export class MailboxLink implements Link, MailboxUser {
   /** The broker did not take it; where the line ended first, it goes out again on the next. */
   #undelivered(outgoing: Outgoing, error: unknown): void {
     const { ticket } = outgoing;
-    if (!(error instanceof Error) || error.name !== "BrokerRefusal") return;
+    if (!(error instanceof BrokerRefusal)) return;
     if (this.#outgoing.get(ticket.id) !== outgoing || outgoing.state !== "delivering") return;
     this.#drop(outgoing);
     const text = `The broker did not take the message for ${this.mailbox}: ${error.message}`;
