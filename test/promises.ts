@@ -124,6 +124,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "one-reading",
+    text: "What a request asks for is what was judged: one that another parser may read otherwise, by a name that stands twice or in other letters, is refused.",
+    status: "made",
+  },
+  {
     id: "crossed-never",
     text: "Two callers with the same JSON-RPC id never see each other's reply.",
     status: "made",

@@ -70,10 +70,12 @@ function ofMembers(
   }: { readonly members: readonly Member[]; readonly params: readonly Member[] | undefined },
 ): Message {
   refuseDuplicates(members, undefined);
+  refuseOtherSpelling(members, IN_MESSAGE, undefined);
   const { id, method, params } = value;
   if (method === undefined) return toResponse(text, members, value);
   if (typeof method !== "string") throw new Fault("invalid", '"method" is a string.');
   if (params !== undefined && !isObject(params)) throw new Fault("invalid", '"params" is an object.');
+  if (inParams !== undefined && OWN_METHODS.test(method)) refuseOtherSpelling(inParams, IN_PARAMS, "params");
   if (!("id" in value)) return { kind: "notification", method, params, text, members, inParams };
   if (!isRpcId(id)) throw new Fault("invalid", '"id" is a string or an integer.');
   return { kind: "request", id, method, params, text, members, inParams, held: undefined };
@@ -132,6 +134,46 @@ function refuseDuplicates(members: readonly Member[], of: string | undefined): v
   }
 }
 
+const IN_MESSAGE = namesOf("jsonrpc", "id", "method", "params", "result", "error");
+/** What is read of the params of MCP's own methods, to decide and to find the way. */
+const IN_PARAMS = namesOf("name", "arguments", "uri", "ref", "argument", "taskId", "task", "_meta");
+const IN_REF = namesOf("type", "name", "uri");
+/** Params of other methods are nobody's but their server's. */
+const OWN_METHODS = /^(?:tools|prompts|resources|completion|tasks)\//i;
+
+interface Names {
+  readonly exact: ReadonlySet<string>;
+  readonly folded: ReadonlyMap<string, string>;
+}
+
+function namesOf(...names: string[]): Names {
+  return { exact: new Set(names), folded: new Map(names.map((name) => [fold(name), name])) };
+}
+
+/**
+ * Names that differ from ours in upper and lower case alone: some parsers, Go's own among them, take them for the same, and a
+ * server with one would do what was never judged.
+ */
+function refuseOtherSpelling(members: readonly Member[], { exact, folded }: Names, of: string | undefined): void {
+  if (members.length > MAX_MEMBERS) throw new Fault("invalid", `More than ${MAX_MEMBERS} members in ${shown(of)}.`);
+  for (const { key } of members) {
+    if (key.length > LONGEST_NAME || exact.has(key)) continue;
+    const name = folded.get(fold(key));
+    if (name === undefined) continue;
+    throw new Fault(
+      "invalid",
+      `${JSON.stringify(key)} in ${shown(of)} is read as ${JSON.stringify(name)} by some parsers and not by others. Spell it as the protocol does.`,
+    );
+  }
+}
+
+const LONGEST_NAME = "arguments".length;
+
+/** Two letters beyond ASCII have a letter of ASCII for their other case: the long s, and the sign of Kelvin. */
+function fold(text: string): string {
+  return text.toUpperCase().toLowerCase();
+}
+
 const shown = (key: string | undefined): string => (key === undefined ? "the message" : JSON.stringify(key));
 
 function isRpcId(value: unknown): value is RpcId {
@@ -154,6 +196,7 @@ export function locate(message: ScannedText, path: readonly string[], scans: Sca
       depth === 0 && found.key === "params" && message.inParams !== undefined
         ? unique(message.inParams)
         : membersAt(message.text, found, scans);
+    if (depth === 1 && found.key === "ref") refuseOtherSpelling(members, IN_REF, "ref");
   }
 }
 

@@ -82,7 +82,7 @@ describe("a hostile body", () => {
       400,
       /[Dd]uplicate/,
     ],
-    ["Method for method", () => '{"jsonrpc":"2.0","id":1,"Method":"ping"}', 400, /response/],
+    ["Method for method", () => '{"jsonrpc":"2.0","id":1,"Method":"ping"}', 400, /read as "method"/],
     ["an empty batch", () => "[]", 400, /empty/],
   ];
 
