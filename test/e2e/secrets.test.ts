@@ -23,6 +23,10 @@ const SECRETS = {
   fromFile: FROM_FILE,
   inUrl: "canary%21pass",
   inPair: "canary-pair",
+  // Spelt like hosts and paths: their names say what they are.
+  dottedOption: "canary.dotted",
+  dottedName: "correct.canary",
+  slashed: "/canary/slashed",
 };
 
 const OTHERS = ["--mode", "strict", "--root", "/srv/data"];
@@ -38,12 +42,17 @@ async function leaky(die: string): Promise<{ entry: ServerEntry; env: Record<str
     SECRETS.afterOption,
     `--token=${SECRETS.inOption}`,
     SECRETS.withoutName,
+    "--password",
+    SECRETS.dottedOption,
   ];
   const env = {
     SETTING: SECRETS.plainName,
     VARIABLE: "${LEAKY_VARIABLE}",
     DATABASE: `postgres://me:${SECRETS.inUrl}@db.example/app`,
     PAIR: `Server=db;Password=${SECRETS.inPair}`,
+    DB_PASSWORD: SECRETS.dottedName,
+    DB_SECRET: SECRETS.slashed,
+    DB_PASSWORD_FILE: "/run/secrets/db",
   };
   const more = {
     env,
@@ -98,6 +107,8 @@ it("a server that prints its args and environment as it dies at its start shows 
   );
   expectNoSecret(gateway.log());
   expect(gateway.log()).toContain("cannot log in with --die start --mode strict");
+  // Where a secret lies is none, and is what somebody looks for who reads the log.
+  expect(gateway.log()).toContain(" /run/secrets/db.");
 
   process.env["LEAKY_VARIABLE"] = VARIABLE;
   const doctor = [await runCli("doctor", gateway.configPath), await runCli("doctor", gateway.configPath, "--json")];

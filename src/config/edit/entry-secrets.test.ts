@@ -6,6 +6,11 @@ import { hideSecrets, literalSecrets, neededVariables } from "./entry-secrets.js
 describe("an entry as it is shown", () => {
   it.each<[string, string[], string[]]>([
     ["an option's value, however short", ["--api-key", "k7"], ["--api-key", "[redacted]"]],
+    [
+      "a password that is spelt like a host or a path",
+      ["--password", "canary.horse", "--secret=/canary", "--token-file", "/run/secrets/x"],
+      ["--password", "[redacted]", "--secret=[redacted]", "--token-file", "/run/secrets/x"],
+    ],
     ["a pair", ["--token=canary", "-e", "API_KEY=abc"], ["--token=[redacted]", "-e", "API_KEY=[redacted]"]],
     [
       "a header given to a bridge",

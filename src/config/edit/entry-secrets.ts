@@ -1,7 +1,7 @@
 // What an entry of a config says that others should not read: the entry with its keys hidden, for a screen or a chat
 // with an agent; which of its values are keys that stand there literally; and which variables it needs. Pure.
 
-import { isHost, isPath, isTrivial, SECRET_NAME } from "../../runtime/redact/ordinary.js";
+import { isPlaceUnder, isTrivial, isUrl, SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import { Redactor } from "../../runtime/redact/redactor.js";
 import { type SecretSource, secretsOf } from "../../runtime/redact/secrets-of.js";
 import { isObject } from "../../runtime/words/json-object.js";
@@ -74,7 +74,7 @@ function isSecret(name: string, text: string, where: "env" | "headers"): boolean
   const literal = text.replaceAll(VARIABLE, (_, _name, fallback: string | undefined) => fallback ?? "");
   if (SCHEME.test(literal) || isTrivial(literal)) return false;
   if (secretsOf({ [where]: { [name]: literal } }).size > 0) return true;
-  return SECRET_NAME.test(name) && !isPath(literal) && !isHost(literal) && !URL.canParse(literal);
+  return SECRET_NAME.test(name) && !isPlaceUnder(name, literal);
 }
 
 type Redact = (text: string) => string;
@@ -111,16 +111,17 @@ function hideArgs(args: readonly unknown[], redact: Redact): unknown[] {
     if (typeof arg !== "string") return hideMember("", arg, redact);
     const before = args[index - 1];
     const isNamed = typeof before === "string" && OPTION.test(before) && SECRET_NAME.test(before);
-    if (isNamed && !arg.startsWith("--")) return hideNamed(arg);
+    if (isNamed && !arg.startsWith("--")) return hideNamed(before, arg);
     const [, name, value] = PAIR.exec(arg) ?? [];
-    if (name !== undefined && value !== undefined && SECRET_NAME.test(name)) return name + hideNamed(value);
+    if (name !== undefined && value !== undefined && SECRET_NAME.test(name)) return name + hideNamed(name, value);
     return redact(arg);
   });
 }
 
 /** It stands where credentials stand: it need not look like one. */
-function hideNamed(text: string): string {
-  if (isPath(text) || isHost(text)) return text;
+function hideNamed(name: string, text: string): string {
+  // An address may have a key in it.
+  if (isPlaceUnder(name, text) && !isUrl(text)) return text;
   return aroundVariables(text, (literal) => (SCHEME.test(literal) || isTrivial(literal) ? literal : REDACTED));
 }
 
@@ -129,7 +130,7 @@ function hideMember(key: string, value: unknown, redact: Redact): unknown {
   const isHidden = key === "env" || key === "headers";
   if (typeof value === "string") {
     if (PUBLIC_NAME.test(key)) return value;
-    return SECRET_NAME.test(key) ? hideNamed(value) : redact(value);
+    return SECRET_NAME.test(key) ? hideNamed(key, value) : redact(value);
   }
   if (Array.isArray(value)) {
     if (isHidden) return value.map(hideValue);

@@ -31,6 +31,7 @@ describe("the identity of a server's entry", () => {
         address("https://a.example/s3 cret/mcp", { secrets: ["s3 cret"] }),
         address("https://a.example/s4 cret/mcp", { secrets: ["s4 cret"] }),
       ],
+      [program({ env: { DB_PASSWORD: "correct.horse" } }), program({ env: { DB_PASSWORD: "tr0ub4dor.3" } })],
       [program({ env: { API_KEY: "a1:1" } }), program({ env: { API_KEY: "b2:2" } })],
       [address("https://u:pw-1@a.example/mcp?token=abc123"), address("https://u:pw-2@a.example/mcp?token=def456")],
       [

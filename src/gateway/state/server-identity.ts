@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import type { Target } from "../../contracts/server-spec.js";
-import { isHost, isPath, SECRET_NAME } from "../../runtime/redact/ordinary.js";
+import { isPath, isPlaceUnder, SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import { secretsOf } from "../../runtime/redact/secrets-of.js";
 
 /** What stands in place of a secret, which may be another at each gateway, and is another when it was renewed. */
@@ -34,7 +34,7 @@ function hiddenIn(target: Target): Set<string> {
 
 /** However short it is. */
 function isNamedSecret(name: string, value: string): boolean {
-  return SECRET_NAME.test(name) && !isPath(value) && !isHost(value) && !/^[a-z][a-z\d+.-]*:\/\//i.test(value);
+  return SECRET_NAME.test(name) && !isPlaceUnder(name, value);
 }
 
 /** Whoever is dialled counts, wherever the name came from: it is another server elsewhere. Who logs in does not. */

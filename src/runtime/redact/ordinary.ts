@@ -5,6 +5,15 @@
 export const SECRET_NAME =
   /token|secret|key(?!word|board|space|stroke)|passw|passphrase|pwd|credential|auth(?!ors?(?:$|[^a-z]))|dsn|cookie|signature|(?:^|[-_.])(?:sig|pass|pat|jwt)(?:$|[-_.])/i;
 
+/** Of these the names that say a credential and nothing else: a password may well be spelt like a host or a path. */
+const CREDENTIAL_NAME =
+  /token(?!iz)|secret|passw|passphrase|pwd|authorization|(?:api|access)[-_.]?key|(?:^|[-_.])(?:pass|pat|jwt)(?:$|[-_.])/i;
+/** `DB_PASSWORD_FILE`, `TOKEN_URL`, `secretPath`: what they end in says that the value is where something is. */
+const PLACE_NAME =
+  /(?:file|filename|path|dir|directory|folder|url|uri|endpoint|host|hostname|server|address|addr|domain|issuer|audience|scope|store|socket|port|origin|proxy|location)s?$/i;
+/** The shell's own variables, which are spelt like those for passwords. */
+const WORKING_DIRECTORY = /^(?:OLD)?PWD$/;
+
 /** Shorter values are seldom made by machines, and words of that length are many. */
 const MIN_RANDOM_CHARACTERS = 16;
 
@@ -57,6 +66,20 @@ export function isTrivial(value: string): boolean {
 /** A host with or without its port, in digits or in names. */
 export function isHost(value: string): boolean {
   return /^(?:\[[\da-f:.]+\]|[\da-z-]+(?:\.[\da-z-]+)+|localhost)(?::\d{1,5})?$/i.test(value) && isWords(value);
+}
+
+export function isUrl(value: string): boolean {
+  return /^[a-z][a-z\d+.-]*:\/\//i.test(value) && URL.canParse(value);
+}
+
+/**
+ * True for a path, a host or an address under a name that leaves room for one. Under the name of a credential it is
+ * none, however it is spelt: to hide a place costs a hint, to show a password costs the password.
+ */
+export function isPlaceUnder(name: string, value: string): boolean {
+  if (WORKING_DIRECTORY.test(name)) return isPath(value);
+  const isPossible = PLACE_NAME.test(name) || !CREDENTIAL_NAME.test(name);
+  return isPossible && (isPath(value) || isHost(value) || isUrl(value));
 }
 
 export function isNumber(value: string): boolean {

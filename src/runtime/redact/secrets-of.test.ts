@@ -38,6 +38,15 @@ describe("the secrets of an entry [secrets-unseen]", () => {
     ["a basic header's password", { headers: { Authorization: `Basic ${btoa("me:opensesame")}` } }, "opensesame"],
     ["the address's password", { url: "https://me:opensesame@h.example/mcp" }, "opensesame"],
     ["the address's query", { url: "https://h.example/mcp?k=opensesame" }, "opensesame"],
+    ["a password that is spelt like a host", { env: { DB_PASSWORD: "correct.horse" } }, "correct.horse"],
+    ["a password that is spelt like a path", { env: { DB_PASSWORD: "/correct/horse" } }, "/correct/horse"],
+    ["a password that is spelt like an address", { env: { SECRET: "a://b" } }, "a://b"],
+    ["what follows an option, with a dot", { args: ["--password", "my.secret"] }, "my.secret"],
+    ["what is part of an option, with a dot", { args: ["--apiKey=my.secret"] }, "my.secret"],
+    ["a part of a connection string, with a dot", { env: { DB: "UID=me;PWD=my.secret" } }, "my.secret"],
+    ["a member of JSON, with a dot", { env: { ACCOUNT: '{"client_secret":"my.secret"}' } }, "my.secret"],
+    ["a token in a URL's query, with a dot", { args: ["https://h.example/?token=my.secret"] }, "my.secret"],
+    ["a header without a scheme, with a dot", { headers: { Authorization: "my.secret" } }, "my.secret"],
     ["a line that was written as the command", { command: "npx server --token opensesame" }, "opensesame"],
   ])("%s is one", (_, source, value) => {
     expect(found(source)).toContain(value);
@@ -52,6 +61,22 @@ describe("the secrets of an entry [secrets-unseen]", () => {
       "places that came from outside",
       { secrets: ["/home/alexander", "db.internal:5432", "https://api.example.com/v1"] },
     ],
+    [
+      "places under a name that says so",
+      {
+        env: {
+          DB_PASSWORD_FILE: "/run/secrets/db",
+          AUTH_HOST: "auth.example",
+          TOKEN_URL: "https://auth.example/token",
+          API_KEY_SERVER: "keys.example:8443",
+          GOOGLE_APPLICATION_CREDENTIALS: "/etc/google/account.json",
+          SERVICE: '{"token_uri":"https://auth.example/token"}',
+          PWD: "/srv/data",
+        },
+        args: ["--secretPath", "/run/secrets/x", "--token-file=./token.txt", "--tokenizer", "gpt2.bpe"],
+      },
+    ],
+    ["passwords so short that they are in every text", { env: { DB_PASSWORD: "abc" }, args: ["--token", "a.b"] }],
     [
       "hosts, images and models",
       { args: ["ghcr.io/github/github-mcp-server:v1.2.3", "claude-sonnet-4-20250514", "db.internal.example.com:5432"] },

@@ -1,7 +1,7 @@
 // Which values of a server's entry are secrets: by where they came from, by their name, by where they stand, and by how
 // they look. Pure.
 
-import { isHost, isNumber, isPath, isTrivial, isWords, looksRandom, SECRET_NAME } from "./ordinary.js";
+import { isNumber, isPlaceUnder, isTrivial, isUrl, isWords, looksRandom, SECRET_NAME } from "./ordinary.js";
 import { Redactor } from "./redactor.js";
 
 /**
@@ -53,21 +53,21 @@ export function secretsOf(source: SecretSource, isByLooks = true): Set<string> {
   const found = new Found(isByLooks);
   for (const value of source.secrets ?? []) found.outside(value);
   for (const [name, value] of Object.entries(source.env ?? {})) {
-    if (SECRET_NAME.test(name)) found.named(value);
+    if (SECRET_NAME.test(name)) found.named(name, value);
     else found.plain(value);
   }
   const args = [...(source.command ?? "").split(/\s+/).slice(1), ...(source.args ?? [])];
   args.forEach((arg, index) => {
     const before = args[index - 1] ?? "";
-    if (isSecretOption(before) && !arg.startsWith("--")) found.named(arg);
+    if (isSecretOption(before) && !arg.startsWith("--")) found.named(before, arg);
     else found.plain(arg);
   });
   for (const [name, value] of Object.entries(source.headers ?? {})) {
-    if (SECRET_NAME.test(name) || !isWords(value)) found.header(value);
+    if (SECRET_NAME.test(name) || !isWords(value)) found.header(name, value);
   }
   if (source.url !== undefined) found.url(source.url, true);
   if (source.broker !== undefined) found.url(source.broker, true);
-  if (source.token !== undefined) found.named(source.token);
+  if (source.token !== undefined) found.named("token", source.token);
   return found.values;
 }
 
@@ -87,23 +87,23 @@ class Found {
     return this.#isByLooks && looksRandom(text);
   }
 
-  /** It stands where credentials stand. */
-  named(value: string): void {
+  /** It stands where credentials stand, under this name. */
+  named(name: string, value: string): void {
     this.#parts(value);
     // A key has lines of base64 between its first and its last, which only say what it is.
     for (const line of linesOf(value))
       if (line.length >= MIN_LINE_CHARACTERS && !line.startsWith("--")) this.#add(line);
-    if (isPath(value) || isHost(value) || isUrl(value)) return;
+    if (isPlaceUnder(name, value)) return;
     this.#add(value);
   }
 
   /** It came from outside: what people keep out of a file is a secret, or a place. */
   outside(value: string): void {
-    this.named(value);
+    this.named("", value);
   }
 
-  header(value: string): void {
-    this.named(value);
+  header(name: string, value: string): void {
+    this.named(name, value);
     const space = value.indexOf(" ");
     if (space < 0) return;
     const credentials = value.slice(space + 1).trim();
@@ -132,7 +132,7 @@ class Found {
       this.#both(password);
     } else if (this.#looksSecret(username)) this.#both(username);
     for (const [name, value] of searchParams) {
-      if ((isOurs && this.#isByLooks) || SECRET_NAME.test(name)) this.named(value);
+      if ((isOurs && this.#isByLooks) || SECRET_NAME.test(name)) this.named(name, value);
       else this.plain(value);
     }
     for (const part of pathname.split("/")) if (this.#looksSecret(part)) this.#both(part);
@@ -147,8 +147,8 @@ class Found {
     for (const [, name = "", quoted = ""] of value.matchAll(PAIR)) {
       const inner = quoted.replace(/^(["'])(.*)\1$/s, "$2").trim();
       if (!SECRET_NAME.test(name)) continue;
-      if (/^\w+ +\S/.test(inner)) this.header(inner);
-      else if (!isPath(inner) && !isHost(inner) && !isUrl(inner)) this.#add(inner);
+      if (/^\w+ +\S/.test(inner)) this.header(name, inner);
+      else if (!isPlaceUnder(name, inner)) this.#add(inner);
     }
   }
 
@@ -165,7 +165,7 @@ class Found {
   #leaves(value: unknown, name: string, depth: number): void {
     if (depth > MAX_JSON_DEPTH) return;
     if (typeof value === "string") {
-      if (SECRET_NAME.test(name)) this.header(value);
+      if (SECRET_NAME.test(name)) this.header(name, value);
       else this.plain(value);
     } else if (value !== null && typeof value === "object") {
       for (const [key, inner] of Object.entries(value)) {
@@ -195,8 +195,4 @@ class Found {
 /** Of a value that has several. */
 function linesOf(value: string): string[] {
   return value.includes("\n") ? value.split("\n").map((line) => line.trim()) : [];
-}
-
-function isUrl(value: string): boolean {
-  return /^[a-z][a-z\d+.-]*:\/\//i.test(value) && URL.canParse(value);
 }
