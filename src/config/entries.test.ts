@@ -6,7 +6,8 @@ import { describe, expect, it } from "vitest";
 import { inFileOrder } from "./config.js";
 import { ConfigError, parseConfig } from "./load.js";
 
-const around = { path: "/proj/mcp.json", env: { TOKEN: "s3cret" }, home: "/home/me" };
+const OURS = { TOOLWAY_TOKEN: "ours", TOOLWAY_SESSION_TOKEN: "ours", TOOLWAY_ENGINE_KEY: "ours" };
+const around = { path: "/proj/mcp.json", env: { TOKEN: "s3cret", ...OURS }, home: "/home/me" };
 const good = { command: "node" };
 const read = (value: unknown, wrongEntries: "throw" | "keep" = "keep") =>
   parseConfig(typeof value === "string" ? value : JSON.stringify(value), { ...around, wrongEntries });
@@ -19,6 +20,17 @@ const WRONG: readonly (readonly [what: string, entry: unknown, said: string])[] 
     { url: "https://x/mcp", headers: { A: "${NOT_SET}" } },
     "NOT_SET is not set (headers.A)",
   ],
+  [
+    "a token of Toolway's for its process",
+    { ...good, env: { X: "${TOOLWAY_SESSION_TOKEN}" } },
+    "TOOLWAY_SESSION_TOKEN holds a secret of Toolway's, which is given to no server (env.X)",
+  ],
+  [
+    "a token of Toolway's among its arguments",
+    { ...good, args: ["--token", "${env:TOOLWAY_GEMINI_TOKEN:-none}"] },
+    "given to no server (args[1])",
+  ],
+  ["a key of Toolway's as what another lacks", { command: "${A:-${TOOLWAY_ENGINE_KEY}}" }, "TOOLWAY_ENGINE_KEY holds"],
   ["an envFile that is missing", { ...good, envFile: "no/such" }, "it does not exist (envFile)"],
   ["an unknown type", { type: "websocket", url: "https://x/mcp" }, 'found "websocket" (type)'],
   ["a key with a typo", { comand: "x" }, "unknown key (comand)"],
@@ -42,6 +54,25 @@ describe("an entry with", () => {
   it.each(WRONG)("%s is a mistake where the whole is checked", (_, entry) => {
     expect(() => read({ mcpServers: { first: good, bad: entry } }, "throw")).toThrow(ConfigError);
   });
+});
+
+it("a token of Toolway's is where the gateway uses it itself, and under its own name it is told that no process gets it [run-secret]", () => {
+  const named = "${TOOLWAY_TOKEN}";
+  const config = read({
+    executors: { office: { url: "wss://e/", token: named } },
+    mcpServers: {
+      other: { url: "https://x/mcp", headers: { Authorization: `Bearer ${named}` } },
+      away: { mailbox: "studio", broker: "wss://b/", token: named },
+      here: { ...good, env: { TOOLWAY_TOKEN: "mine", A: "1" } },
+    },
+  });
+  expect(config.misconfigured).toEqual([]);
+  expect(config.servers.map(({ target }) => target)).toMatchObject([
+    { headers: { Authorization: "Bearer ours" } },
+    { kind: "mailbox" },
+    { env: { A: "1" } },
+  ]);
+  expect(config.warnings.join()).toMatch(/mcpServers\.here\.env\.TOOLWAY_TOKEN: has no effect/);
 });
 
 it("what is wrong outside of the servers stays a mistake of the config [bad-entry-alone]", () => {

@@ -7,6 +7,7 @@ import type { Override } from "../contracts/settings.js";
 import { isLoopback } from "../runtime/addresses.js";
 import { nearest } from "../runtime/nearest.js";
 import { BAD_HEADER_VALUE, HEADER_NAME } from "../runtime/network/header-text.js";
+import { isOwnSecret } from "../runtime/redact/own-secrets.js";
 import { readTextFile } from "../runtime/text-file.js";
 import { resolveAuth } from "./auth.js";
 import { FOREIGN_ENTRY_KEYS, type ForeignReading, isForeignMeaning, SYNONYMS } from "./clients/foreign-keys.js";
@@ -342,9 +343,10 @@ function isDecided(entry: ReadEntry, path: KeyPath, report: Report): boolean {
   return false;
 }
 
-function resolveStdio(command: string, entry: ReadEntry, path: KeyPath, context: ResolveContext): StdioTarget {
-  const { dir, variables } = context;
-  const { home } = variables;
+function resolveStdio(command: string, entry: ReadEntry, path: KeyPath, around: ResolveContext): StdioTarget {
+  const { dir } = around;
+  const { home } = around.variables;
+  const context = { ...around, variables: { ...around.variables, forProcess: true } };
   const cwd = entry.cwd === undefined ? "." : text(entry.cwd, [...path, "cwd"], context);
   const fromFile = entry.envFile === undefined ? {} : readEnvFile(entry.envFile, [...path, "envFile"], context);
   return {
@@ -366,6 +368,10 @@ function resolveEnv(
     const at = [...path, name];
     if (!/^[^=\0]+$/.test(name)) {
       context.report.mistake(at, 'expected the name of a variable, without "="', { onKey: true });
+    } else if (value !== null && isOwnSecret(name)) {
+      const why = "has no effect: variables of Toolway's own that hold a token or a key are given to no server";
+      context.report.warning(at, why, { onKey: true });
+      text(String(value), at, context);
     } else if (value !== null) {
       result[name] = text(String(value), at, context);
     }

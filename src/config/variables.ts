@@ -2,6 +2,7 @@
 // is wrong, never a value.
 
 import { sep } from "node:path";
+import { isOwnSecret } from "../runtime/redact/own-secrets.js";
 import { type Inputs, inputVariable } from "./inputs/inputs.js";
 import type { KeyPath, Report } from "./mistakes.js";
 
@@ -13,6 +14,8 @@ export interface Variables {
   readonly expandsBare?: boolean;
   /** Where `${input:…}` is looked up. Undefined where nothing is an input. */
   readonly inputs?: Inputs | undefined;
+  /** What is expanded goes to the process of a server, which gets no secret of Toolway's. */
+  readonly forProcess?: boolean;
 }
 
 interface Problem {
@@ -86,6 +89,13 @@ function lookUp(body: string, variables: Variables, found: Findings): string | u
   const match = /^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/.exec(body);
   const name = match?.[1];
   if (name !== undefined) {
+    if (variables.forProcess === true && isOwnSecret(name)) {
+      found.problems.push({
+        message: `${name} holds a secret of Toolway's, which is given to no server`,
+        hint: "give the server a secret of its own, in a variable of another name",
+      });
+      return "";
+    }
     const value = variables.env[name];
     const fallback = match?.[2];
     // As in a shell, an empty variable counts as unset where there is a default.

@@ -13,10 +13,11 @@ const CONFIG = `{
     "ci": { "url": "https://z", "auth": { "clientCredentials": { "clientId": "c", "clientSecret": { "env": "CI_SECRET" } } } },
     "ask": { "command": "a", "env": { "K": "\${input:api-key}" } },
   },
+  "engine": { "servers": ["tls://nats:4222"], "key": { "env": "SEAL" }, "auth": { "user": "u", "password": { "env": "NATS_WORD" } } },
 }`;
 
 describe("the environment of an agent", () => {
-  it("lacks every variable that the config's env, headers, auth, arguments and addresses refer to, but for ordinary ones [run-secret]", () => {
+  it("lacks every variable that the config's env, headers, auth, arguments and addresses refer to, and those that an engine's key and password are in, but for ordinary ones [run-secret]", () => {
     expect([...credentialVariables(CONFIG)].sort((a, b) => a.localeCompare(b))).toEqual([
       "CI_SECRET",
       "DB_PASS",
@@ -25,7 +26,9 @@ describe("the environment of an agent", () => {
       "GITHUB_TOKEN",
       "INPUT_API_KEY",
       "MINE_BEARER",
+      "NATS_WORD",
       "PROJECT",
+      "SEAL",
       "URL_KEY",
     ]);
   });

@@ -46,7 +46,7 @@ export function credentialVariables(text: string): Set<string> {
   // What is wrong with the file is told by the gateway.
   walk(
     new Source(text).read(() => {}),
-    { names, isCredential: false, isAuth: false },
+    { names, isCredential: false },
   );
   for (const name of names) if (isOrdinaryVariable(name)) names.delete(name);
   return names;
@@ -55,12 +55,10 @@ export function credentialVariables(text: string): Set<string> {
 interface Place {
   readonly names: Set<string>;
   readonly isCredential: boolean;
-  /** Below `auth`, where `env` names a variable itself. */
-  readonly isAuth: boolean;
 }
 
 function walk(value: unknown, place: Place): void {
-  const { names, isCredential, isAuth } = place;
+  const { names, isCredential } = place;
   if (typeof value === "string") {
     for (const [, braced, bare] of value.matchAll(VARIABLE)) {
       const name = braced ?? bare ?? "";
@@ -70,12 +68,9 @@ function walk(value: unknown, place: Place): void {
   } else if (Array.isArray(value)) for (const one of value) walk(one, place);
   else if (typeof value === "object" && value !== null) {
     for (const [key, one] of Object.entries(value)) {
-      if (isAuth && key === "env" && typeof one === "string") names.add(one);
-      walk(one, {
-        names,
-        isCredential: isCredential || CREDENTIAL_KEYS.has(key),
-        isAuth: isAuth || key === "auth",
-      });
+      // A variable by its name alone: what `auth` reads, or the key of an engine. A server's own `env` is no text.
+      if (key === "env" && typeof one === "string") names.add(one);
+      walk(one, { names, isCredential: isCredential || CREDENTIAL_KEYS.has(key) });
     }
   }
 }

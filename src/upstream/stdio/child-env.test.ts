@@ -31,9 +31,17 @@ describe("the environment of a child", () => {
     });
   });
 
-  it("never has the gateway's token nor that of a run, not even from the entry [run-secret]", () => {
-    const entry = { TOOLWAY_TOKEN: "canary", TOOLWAY_SESSION_TOKEN: "canary", A: "1" };
-    expect(childEnvironment({ ...entry }, entry, "linux")).toEqual({ A: "1" });
+  it("never has a token or a key of Toolway's, not even from the entry [run-secret]", () => {
+    const names = [
+      "TOOLWAY_TOKEN",
+      "TOOLWAY_SESSION_TOKEN",
+      "TOOLWAY_GEMINI_TOKEN",
+      "TOOLWAY_CLAUDE-DESKTOP_TOKEN",
+      "TOOLWAY_ENGINE_KEY",
+      "Toolway_Engine_Key",
+    ];
+    const entry = { ...Object.fromEntries(names.map((name) => [name, "canary"])), A: "1", MY_TOOLWAY_TOKEN: "mine" };
+    expect(childEnvironment({ ...entry }, entry, "linux")).toEqual({ A: "1", MY_TOOLWAY_TOKEN: "mine" });
   });
 
   it("has what Windows programs need, without regard to case", () => {

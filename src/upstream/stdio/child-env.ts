@@ -1,6 +1,8 @@
 // What a server's process sees of our environment: a short list of names, plus what its config entry says.
 // It owns the list; it reads no files and starts nothing.
 
+import { isOwnSecret } from "../../runtime/redact/own-secrets.js";
+
 /**
  * Names that pass. The rule: what a program needs to find its files, its user, its language and the network,
  * and nothing that is commonly a credential. A server that needs more is given it by its entry's `env`.
@@ -63,9 +65,6 @@ const WINDOWS_NAMES: readonly string[] = [
   "WINDIR",
 ];
 
-/** The gateway's own token, and that of a run: a server that had one could call every other server. They never pass, by no way. */
-const NEVER: readonly string[] = ["TOOLWAY_TOKEN", "TOOLWAY_SESSION_TOKEN"];
-
 const exact = new Set(NAMES);
 const folded = new Set([...NAMES, ...WINDOWS_NAMES].map((name) => name.toUpperCase()));
 
@@ -87,6 +86,7 @@ export function childEnvironment(
     env[name] = value;
   }
   for (const [name, value] of Object.entries(entry)) env[name] = value;
-  for (const name of Object.keys(env)) if (NEVER.includes(name.toUpperCase())) delete env[name];
+  // A server that had one could call every other server: they pass by no way.
+  for (const name of Object.keys(env)) if (isOwnSecret(name)) delete env[name];
   return env;
 }
