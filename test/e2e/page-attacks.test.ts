@@ -10,6 +10,7 @@ import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { closeHttp, listenOnLoopback } from "../fixtures/loopback.js";
 import { type MetricCollector, startCollector } from "../fixtures/metric-collector.js";
 import { BROWSER_MS, PageBrowser, secretOf } from "../fixtures/page.js";
+import { type ScriptedServer, startScripted } from "../fixtures/scripted-mcp.js";
 import { type Gateway, startGateway, stdioFixture, until } from "./harness.js";
 import { callTool, createToken, toolway } from "./operator.js";
 
@@ -36,11 +37,47 @@ const VIEWS = [
   "/audit",
 ];
 
+/** Whatever of it were not shown as text would be seen: by the browser, by the document, or by its own sign. */
+const MARKUP = `<img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>`;
+const HIDDEN = "\u202e\u200b";
+const HOSTILE = `${MARKUP}${HIDDEN}`;
+
+/** A server that writes what it likes wherever it may. */
+function startHostile(): Promise<ScriptedServer> {
+  const link = { type: "resource_link", uri: "javascript:document.title='pwned'", name: `click ${HOSTILE}` };
+  const picture = { type: "image", data: btoa("<svg onload=alert(1)>"), mimeType: `image/svg+xml${HIDDEN}` };
+  const inputSchema = {
+    type: "object",
+    properties: {
+      [`pick${HIDDEN}`]: { enum: [`one${HOSTILE}`, "two"], description: HOSTILE },
+      fixed: { const: `fixed${HOSTILE}` },
+      either: {
+        oneOf: [
+          { title: `first${HOSTILE}`, type: "string" },
+          { title: "second", type: "null" },
+        ],
+      },
+    },
+    required: [`pick${HIDDEN}`, "fixed", "either"],
+  };
+  return startScripted(
+    [
+      { name: "good", description: `Good. ${HOSTILE}`, inputSchema },
+      { name: "bad", description: "Fails." },
+    ],
+    (tool) =>
+      tool === "bad"
+        ? { error: { code: -32000, message: `failed ${HOSTILE}` } }
+        : { result: { content: [{ type: "text", text: `said ${HOSTILE}` }, link, picture] } },
+  );
+}
+
 describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${NO_BROWSER})` : ""}`, () => {
   let browser: PageBrowser;
   let gateway: Gateway;
   let collector: MetricCollector;
   let token: string;
+  let hostile: ScriptedServer;
   const servers: Server[] = [];
   /** The page of somebody else, on another port of this machine, and what it was asked. */
   let evil: { readonly port: number; readonly heard: string[] };
@@ -59,6 +96,7 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
     servers.push(remote, other);
     evil = { port: await listenOnLoopback(other), heard };
     collector = await startCollector();
+    hostile = await startHostile();
     const url = `http://127.0.0.1:${await listenOnLoopback(remote)}/hooks/${CANARIES.path}/mcp?token=${CANARIES.query}`;
     [browser, gateway] = await Promise.all([
       PageBrowser.launch(),
@@ -68,6 +106,11 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
           telemetry: { otlp: collector.url },
           mcpServers: {
             ledger: stdioFixture("ledger", [], { env: { LEDGER: "/dev/null", API_TOKEN: CANARIES.env } }),
+            hostile: hostile.entry,
+            noisy: {
+              command: process.execPath,
+              args: ["-e", `console.error(${JSON.stringify(HOSTILE)}); process.exit(1)`],
+            },
             remote: { url, headers: { "X-Api-Key": CANARIES.header } },
           },
         } as never,
@@ -84,6 +127,7 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
   afterAll(async () => {
     await browser?.close();
     collector?.close();
+    hostile?.close();
     await Promise.all(servers.map(closeHttp));
   });
 
@@ -125,6 +169,29 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
     },
   );
 
+  it("takes no body with a command, arguments, variables, an address or a path, from an operator either [control-apart]", async () => {
+    const made = await toolway(gateway, "token", "create", "--id", `op-${Date.now()}`, "--admin", "operator");
+    const { out } = await toolway(gateway, "dashboard", "--print");
+    const headers = {
+      authorization: `Bearer ${made.out.trim().split("\n").at(-1)}`,
+      "content-type": "application/json",
+    };
+    const post = (path: string, body: object) =>
+      fetch(new URL(`/api${path}`, out.trim()), { method: "POST", headers, body: JSON.stringify(body) });
+    const before = await acts();
+    for (const name of ["command", "args", "env", "url", "path"]) {
+      for (const path of ["/reload", "/servers/ledger/stop", "/record"]) {
+        const answer = await post(path, { server: "ledger", [name]: "/bin/sh" });
+        expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining(name)]);
+      }
+    }
+    expect(await acts()).toEqual(before);
+    // What a person tries a tool with is the tool's business.
+    const tried = await post("/try", { server: "ledger", tool: "echo", arguments: { text: "x", path: "/" } });
+    expect(tried.status).toBe(200);
+    await tried.text();
+  });
+
   it("stands in no frame of another page [control-apart]", { timeout: BROWSER_MS }, async () => {
     const page = await browser.open(gateway);
     const door = new URL(page.url()).origin;
@@ -148,6 +215,60 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
     await other.getByText("Open this page by `toolway dashboard`").waitFor();
     expect(await other.evaluate("sessionStorage.length + localStorage.length")).toBe(0);
     expect(await inPage(other, ASK, `http://127.0.0.1:${port}/api/status`)).toBe("refused");
+    await page.context().close();
+  });
+
+  it("shows what a hostile server or agent wrote as text, with what is hidden in it, and runs none of it [terminal-inert]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const client = { "io.modelcontextprotocol/clientInfo": { name: `agent ${HOSTILE}`, version: "1" } };
+    await until("the hostile server", async () => {
+      const { error } = await callTool(gateway.url, "good", {}, token, client);
+      return error === undefined;
+    });
+    await callTool(gateway.url, "bad", {}, token, client);
+    const page = await browser.open(gateway);
+    const complaints = browser.complaints.length;
+    const title = await page.title();
+    /** Looks at what is there: nothing of it is an element, a link that runs, or out of sight. */
+    const isInert = async (...shown: string[]) => {
+      const main = page.locator("main");
+      for (const text of shown) await main.getByText(text).first().waitFor();
+      // Options have no chips: what is hidden is written out in them.
+      expect(await main.textContent()).not.toMatch(/[\u202e\u200b]/);
+      expect(await main.locator("img, script, iframe, [onerror], [href^='javascript:']").count()).toBe(0);
+      expect(await page.title()).not.toBe("pwned");
+    };
+    const at = async (path: string) => {
+      await page.goto(new URL(path, page.url()).href);
+      await page.locator("main h1").waitFor();
+    };
+    await at("/calls?tool=good");
+    await page.locator("tbody tr").first().waitFor();
+    await isInert("agent <img");
+    await page.locator("tbody tr").first().getByRole("link").click();
+    await isInert("agent <img");
+    await at("/access");
+    await isInert("agent <img");
+    await at("/servers/noisy");
+    await isInert("<img src=x");
+    await at("/tools");
+    await isInert("Good. <img");
+    await at("/tools/good");
+    await isInert("Good. <img", "fixed<img");
+    const options = await page.locator("option").allTextContents();
+    for (const name of ["one", "first"]) expect(options).toContain(`${name}${MARKUP}\\u{202E}\\u{200B}`);
+    const tried = async () => {
+      await page.getByRole("button", { name: "Try", exact: true }).click();
+      await page.getByRole("button", { name: "Call it" }).click();
+    };
+    await tried();
+    await isInert("said <img", "click <img", "A picture or sound that is not shown: image/svg+xml");
+    await at("/tools/bad");
+    await tried();
+    await isInert("failed <img");
+    expect(await page.title()).toBe(title);
+    expect(browser.complaints.slice(complaints)).toEqual([]);
     await page.context().close();
   });
 

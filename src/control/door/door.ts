@@ -12,9 +12,17 @@ import type { AdminPower } from "../../contracts/settings.js";
 import type { DurableMap } from "../../contracts/store.js";
 import { isLoopback } from "../../runtime/addresses.js";
 import type { Clock } from "../../runtime/clock.js";
-import { answererOf, ControlError, type ControlRoutes, errorBody, jsonLines, type RouteAnswerer } from "../server.js";
+import {
+  answererOf,
+  ControlError,
+  type ControlHandler,
+  type ControlRoutes,
+  errorBody,
+  jsonLines,
+  type RouteAnswerer,
+} from "../server.js";
 import { PageFiles } from "./files.js";
-import { type OwnNames, refusalOf, SAFE_HEADERS } from "./guard.js";
+import { bodyRefusal, type OwnNames, refusalOf, SAFE_HEADERS } from "./guard.js";
 import { MetricsAnswers, type MetricsText } from "./metrics.js";
 import { DoorSessions, type Power, type SessionKept } from "./sessions.js";
 import { type Look, Tabs } from "./tabs.js";
@@ -119,8 +127,8 @@ export class OperatorDoor {
       "GET /feed": ({ signal }) => jsonLines(this.#tabs.follow(power, signal)),
     });
     this.#answers = {
-      viewer: answererOf({ ...seeing, ...withFeed("viewer") }, MAX_BODY_BYTES),
-      operator: answererOf({ ...seeing, ...acting, ...withFeed("operator") }, MAX_OPERATOR_BYTES),
+      viewer: answererOf(guarded({ ...seeing, ...withFeed("viewer") }), MAX_BODY_BYTES),
+      operator: answererOf(guarded({ ...seeing, ...acting, ...withFeed("operator") }), MAX_OPERATOR_BYTES),
     };
     this.#answerKnock = answererOf(this.#knocks(), MAX_BODY_BYTES);
   }
@@ -437,4 +445,18 @@ function refuse(response: ServerResponse, status: number, code: string, message:
     Connection: "close",
   });
   response.end(text);
+}
+
+/** Each looks at its body before anything else does. */
+function guarded(routes: ControlRoutes): ControlRoutes {
+  return Object.fromEntries(
+    Object.entries(routes).map(([key, handler]): [string, ControlHandler] => [
+      key,
+      (request) => {
+        const why = bodyRefusal(request.body);
+        if (why !== undefined) throw new ControlError("invalid", why);
+        return handler(request);
+      },
+    ]),
+  );
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { refusalOf } from "./guard.js";
+import { bodyRefusal, refusalOf } from "./guard.js";
 
 const OWN = { port: 7421, secure: false, hosts: [] };
 const PLAIN = {
@@ -40,6 +40,15 @@ describe("the operator's door", () => {
     ["a body of no type", { method: "POST", hasBody: true }],
   ])("refuses %s", (_who, asked) => {
     expect(refusalOf({ ...PLAIN, ...asked }, OWN)).toMatch(/\.$|\)\.$/);
+  });
+
+  it("refuses bodies that say what is to run, or where to go, and lets in arguments that do", () => {
+    for (const name of ["command", "args", "env", "url", "path"]) {
+      expect(bodyRefusal({ server: "a", [name]: undefined })).toContain(`"${name}"`);
+    }
+    for (const body of [undefined, null, "command", {}, { tool: "run", arguments: { command: "ls", path: "/" } }]) {
+      expect(bodyRefusal(body)).toBeUndefined();
+    }
   });
 
   const NAMED = { port: 7421, secure: true, hosts: ["toolway.example", "other.example:8443"] };

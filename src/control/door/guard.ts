@@ -41,6 +41,18 @@ export function refusalOf(asked: AskedHow, own: OwnNames): string | undefined {
   return undefined;
 }
 
+/** What says which program runs, or where to: pages of other tools took these, and ran what a page of another site wrote there. */
+const OF_PROGRAMS = ["command", "args", "env", "url", "path"] as const;
+
+/** Why a body is refused, as a sentence: no route here has a use for these, and none is ever to get one by accident. */
+export function bodyRefusal(body: unknown): string | undefined {
+  if (typeof body !== "object" || body === null) return undefined;
+  const found = OF_PROGRAMS.find((name) => Object.hasOwn(body, name));
+  return found === undefined
+    ? undefined
+    : `Nothing here takes "${found}": programs and addresses are set on a terminal, by \`toolway add\`.`;
+}
+
 function kindOfHost(host: string, { port, hosts }: OwnNames): "loopback" | "given" | "none" {
   const [, name = "", givenPort] = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(host.toLowerCase()) ?? [];
   if (name === "") return "none";
