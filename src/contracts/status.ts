@@ -270,7 +270,7 @@ export interface MailboxSummary {
   readonly waiting: number;
   /** Messages that somebody is at. */
   readonly leased: number;
-  /** Dead letters: messages that failed too often. */
+  /** Dead letters: messages that failed too often, or whose outcome is unknown. */
   readonly dead: number;
   readonly bytes: number;
   /** When its oldest message came. */
@@ -322,6 +322,8 @@ export interface MailboxesStatus {
   readonly waiting: number;
   readonly leased: number;
   readonly dead: number;
+  /** When the oldest dead letter became one. Absent where there is none, or nobody has looked at all of them. */
+  readonly deadSince?: string | undefined;
   /** Of sharers, workers and others. */
   readonly connections: number;
   /** Of them, those of sharers. Absent where nobody tells them apart. */

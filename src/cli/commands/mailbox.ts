@@ -64,8 +64,8 @@ export const mailboxDead = defineCommand({
     name: "mailbox dead",
     summary: "Lists the dead letters of a mailbox, with the reason.",
     description:
-      "Lists the messages of a mailbox that failed five times, the last first, with the reason. Their senders have been " +
-      "told. They are kept for 7 days, the last 1,000 of a mailbox.",
+      "Lists the messages of a mailbox that failed five times, and those that ended in the hands of a machine that went " +
+      "away, so that their outcome is unknown; the last first, with the reason. Their senders have been told. They are kept for 7 days, the last 1,000 of a mailbox.",
   },
   args: { mailbox: mailboxArg },
   options: { ...pageOptions, ...gatewayOptions, ...jsonOption },

@@ -1,9 +1,16 @@
 // What a broker says to the senders of messages that it does not take, or that ended without an answer.
 
+import { ExpectedError } from "../../runtime/expected-error.js";
 import type { NoSharedRoom, SharedRoom } from "../../runtime/memory/shared-room.js";
 import { MIB } from "../../runtime/sizes.js";
 import { QUEUE_LIMITS } from "./limits.js";
 import type { Ended, NoRoom } from "./queue-terms.js";
+
+/** A message that is not taken: why, in words for whoever sent it. */
+export class DeliveryRefusal extends ExpectedError {
+  override readonly name = "DeliveryRefusal";
+  override readonly kind = "failed";
+}
 
 /** `room` is what several brokers hold together, where that is bounded. */
 export function refusalOf(noRoom: NoRoom, to: string, sender: string, room: SharedRoom | undefined): string {

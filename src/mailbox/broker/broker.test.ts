@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BareClient } from "../../../test/fixtures/mailbox/bare-client.js";
 import { TestBroker } from "../../../test/fixtures/mailbox/test-broker.js";
 import { MIB } from "../../runtime/sizes.js";
+import { MailboxOperator } from "./operator.js";
 
 let test: TestBroker;
 beforeEach(async () => {
@@ -198,6 +199,37 @@ describe("a broker", () => {
     again.deliver("studio", "m-3");
     expect((await third.message()).id).toBe("m-3");
     expect(await again.message()).toMatchObject({ correlation_id: "m-1", body: { outcome: "unknown" } });
+  });
+
+  it("keeps what ended in somebody's hands apart, to be sent again under a new id, but no read and nothing that was never handed out [unknown-is-said]", async () => {
+    const worker = await connect("worker-1", "worker-token");
+    worker.send({ kind: "subscribe" });
+    const first = await connect("studio", "studio-token", { version: 1, journal: "J1" });
+    first.send({ kind: "subscribe" });
+    first.send({ kind: "credit", messages: 2 });
+    for (const id of ["write", "read", "waits"]) worker.deliver("studio", id, { id }, { left_ms: 20_000 });
+    expect([(await first.message()).id, (await first.message()).id]).toEqual(["write", "read"]);
+    first.send({ kind: "extend", ids: [{ id: "read", from: "worker-1" }], repeatable: true });
+    await first.next("extended");
+    first.socket.terminate();
+    await expect.poll(() => test.connections.size).toBe(1);
+    test.aheadMs += 30_000;
+    worker.deliver("studio", "new");
+    for (let n = 0; n < 3; n++) await worker.message();
+    const { broker } = test;
+    const desk = new MailboxOperator(broker.inside);
+    const range = { offset: 0, limit: 10 };
+    expect(desk.deadLetters("studio", range)).toMatchObject({
+      total: 1,
+      items: [{ id: "write", reason: expect.stringContaining("its outcome is unknown") }],
+    });
+    const { id } = await desk.retry("studio", "write", undefined);
+    expect(id).not.toBe("write");
+    const second = await connect("studio", "studio-token", { version: 1, journal: "J2" });
+    second.send({ kind: "subscribe" });
+    second.send({ kind: "credit", messages: 10 });
+    expect(new Set([(await second.message()).id, (await second.message()).id])).toEqual(new Set(["new", id]));
+    expect(desk.deadLetters("studio", range).total).toBe(0);
   });
 
   it("keeps what failed too often apart, the last ones only, and tells its sender why [bounded]", async () => {

@@ -8,7 +8,8 @@ import type { RoomAccount, SharedRoom } from "../../runtime/memory/shared-room.j
 import type { ElapsedClock } from "../elapsed-clock.js";
 import { ownerOf } from "../wire/address.js";
 import type { Deliver, LiveFrame, MessageName } from "../wire/frames.js";
-import { endText, refusalOf } from "./broker-texts.js";
+import { DeliveryRefusal, endText, refusalOf } from "./broker-texts.js";
+import { isDeadLetter } from "./dead-letters.js";
 import { HandOuts } from "./hand-outs.js";
 import { Heap } from "./heap.js";
 import {
@@ -50,11 +51,6 @@ export interface BrokerOptions {
   readonly mayAct?: (() => boolean) | undefined;
   /** Bounds what it holds together with other brokers, where stored messages stay in memory. Default: the disk's bounds alone. */
   readonly room?: SharedRoom | undefined;
-}
-
-/** A message that is not taken: why, in words for whoever sent it. */
-export class DeliveryRefusal extends Error {
-  override readonly name = "DeliveryRefusal";
 }
 
 interface Storing {
@@ -318,13 +314,13 @@ export class Broker {
   }
 
   /** The ids of those that are still this consumer's. */
-  extend(address: string, consumer: Consumer, names: readonly MessageName[]): MessageName[] {
+  extend(address: string, consumer: Consumer, names: readonly MessageName[], isRepeatable: boolean): MessageName[] {
     const mailbox = this.#mailboxes.get(address);
     if (mailbox === undefined || !this.#mayAct()) return [];
     const nowMs = this.#clock.now();
     const kept = names.filter((name) => {
       const sender = senderOf(mailbox, consumer, name);
-      return sender !== undefined && mailbox.queue.extend(consumer, sender, name.id, nowMs);
+      return sender !== undefined && mailbox.queue.extend(consumer, sender, name.id, nowMs, isRepeatable);
     });
     this.#look(mailbox);
     return kept;
@@ -441,7 +437,8 @@ export class Broker {
   }
 
   /** A message ended without being finished: it goes, and whoever waits for its answer is told. */
-  #end(mailbox: Mailbox, { message, why, mayHaveRun, reason }: Ended): void {
+  #end(mailbox: Mailbox, ended: Ended): void {
+    const { message, why, mayHaveRun, reason } = ended;
     const letter = message as Letter;
     this.#letters.delete(keyOf(letter.sender, letter.id));
     const text = endText(mailbox.address, why, mayHaveRun, reason);
@@ -452,7 +449,7 @@ export class Broker {
       why: text,
     });
     const answer = letter.kind.endsWith(REQUEST) ? this.#answerTo(letter, text, mayHaveRun) : undefined;
-    const dead = why === "failed" ? { why: text, at: this.#clock.wall() } : undefined;
+    const dead = isDeadLetter(ended) ? { why: text, at: this.#clock.wall() } : undefined;
     void this.#mail.end(letter, dead, answer?.record).then((sequence) => {
       if (answer !== undefined) this.#answered(letter, answer, sequence);
     });

@@ -1,7 +1,19 @@
-// The messages that failed too often: the last ones of each mailbox, for as long as somebody may look into them.
+// The messages that failed too often, and those of which nobody knows what became: the last ones of each mailbox, for as long as
+// somebody may look into them.
 
 import type { Appended, Batch, OrderedLog } from "../../contracts/store.js";
 import { DEAD_LETTER_MS, MAX_DEAD_LETTERS } from "./limits.js";
+import type { Ended } from "./queue-terms.js";
+import { REQUEST } from "./record.js";
+
+/**
+ * Whether a person may want to see to it. What was never handed out has had no effect, and its sender is told to try again; a read
+ * whose machine died is asked for again by whoever wants it.
+ */
+export function isDeadLetter({ message, why, mayHaveRun, isRepeatable }: Ended): boolean {
+  if (why === "failed") return true;
+  return why === "expired" && mayHaveRun && !isRepeatable && message.kind.endsWith(REQUEST);
+}
 
 /** As it is stored, before the record that it was: why it is here, and since when. */
 interface DeadLetter {
@@ -59,6 +71,15 @@ export class DeadLetters {
   /** The mailboxes that have some. */
   mailboxes(): Iterable<string> {
     return this.#known.keys();
+  }
+
+  /** When the oldest of all became one; undefined where there is none. */
+  get sinceMs(): number | undefined {
+    let firstMs: number | undefined;
+    for (const [oldest] of this.#known.values()) {
+      if (oldest !== undefined && (firstMs === undefined || oldest.at < firstMs)) firstMs = oldest.at;
+    }
+    return firstMs;
   }
 
   count(mailbox: string): number {

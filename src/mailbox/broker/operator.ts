@@ -80,7 +80,17 @@ export class MailboxOperator {
       if (one.oldestAt === undefined || (oldest !== undefined && oldest.at <= one.oldestAt)) continue;
       oldest = { mailbox: one.mailbox, at: one.oldestAt };
     }
-    return { inUse: all.length, waiting, leased, dead, connections, oldest, mailboxes: all.slice(0, MAX_IN_STATUS) };
+    const { sinceMs } = this.#inside.mail.dead;
+    return {
+      inUse: all.length,
+      waiting,
+      leased,
+      dead,
+      ...(sinceMs === undefined ? {} : { deadSince: isoTime(sinceMs) }),
+      connections,
+      oldest,
+      mailboxes: all.slice(0, MAX_IN_STATUS),
+    };
   }
 
   /** The fullest first. */

@@ -28,7 +28,8 @@ import {
   MAX_WATCHED,
   MAX_WINDOW,
 } from "../wire/limits.js";
-import { type Broker, DeliveryRefusal } from "./broker.js";
+import type { Broker } from "./broker.js";
+import { DeliveryRefusal } from "./broker-texts.js";
 import type { LivePeer, MailSender } from "./live-peers.js";
 import type { Consumer } from "./queue-terms.js";
 
@@ -254,6 +255,7 @@ export class PeerConnection implements SocketEvents {
           address,
           this.#subscribed(),
           frame.messages.map((one) => this.#named(one)),
+          frame.isRepeatable,
         );
         this.#send({ kind: "extended", ids: kept });
         return;

@@ -64,6 +64,8 @@ export interface Ended {
   readonly why: "expired" | "failed" | "dropped";
   /** It was handed out and not given back unstarted: it may have had its effect. */
   readonly mayHaveRun: boolean;
+  /** Whoever had it last said that it may run twice. */
+  readonly isRepeatable: boolean;
   /** What the last consumer that gave it back as failed said. */
   readonly reason: string | undefined;
 }

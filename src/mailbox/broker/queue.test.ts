@@ -44,6 +44,7 @@ interface Known {
   journal: string | undefined;
   stored: Binding | undefined;
   mayHaveRun: boolean;
+  isRepeatable: boolean;
   holder: Consumer | undefined;
   leaseEndMs: number;
 }
@@ -72,6 +73,12 @@ class Model {
   }
 }
 
+/** Its holder has it no more. What may run twice is for anybody then, all else for its journal alone. */
+function goBack(known: Known): void {
+  if (known.isRepeatable) known.journal = undefined;
+  Object.assign(known, { state: "returned", holder: undefined });
+}
+
 const SENDERS = ["ann", "bob", "cid"];
 const KINDS = ["mcp_request", "mcp_reply", "note"];
 const CONSUMERS: readonly Consumer[] = [
@@ -93,7 +100,7 @@ const step = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({
-      do: fc.constantFrom("ack", "release", "fail", "extend", "cancel"),
+      do: fc.constantFrom("ack", "release", "fail", "extend", "repeatable", "cancel"),
       a: nat,
       b: nat,
       ms: nat,
@@ -133,9 +140,10 @@ describe("a mailbox's queue", () => {
 
         const settle = (ended: readonly Ended[], expected: readonly Known[]) => {
           same(namesOf(ended), namesOf(expected), "what ended");
-          for (const { message, why, mayHaveRun } of ended) {
+          for (const { message, why, mayHaveRun, isRepeatable } of ended) {
             const known = model.all.find((one) => one.message === message) as Known;
             same(mayHaveRun, known.mayHaveRun, "whether it may have run");
+            same(isRepeatable, known.isRepeatable, "whether it may run twice");
             if (why === "failed") same(known.failures, FEW.maxFailures, "failures");
             else same(message.endMs <= nowMs, true, "its end has come");
             seen[why === "failed" ? "dead" : "expired"]++;
@@ -150,8 +158,7 @@ describe("a mailbox's queue", () => {
             if (known.state !== "held") {
               if (isOver) due.push(known);
             } else if (known.leaseEndMs <= nowMs) {
-              known.state = "returned";
-              known.holder = undefined;
+              goBack(known);
               if (!isOver) known.failures++;
               if (isOver || known.failures >= FEW.maxFailures) due.push(known);
             }
@@ -188,6 +195,7 @@ describe("a mailbox's queue", () => {
             known.holder = given.consumer;
             known.journal = given.consumer.journal;
             known.mayHaveRun = true;
+            known.isRepeatable = false;
             known.leaseEndMs = nowMs + LEASE_MS;
           }
           for (const one of model.consumers) same(model.eligible(one).length, 0, "what waits beside room");
@@ -217,6 +225,7 @@ describe("a mailbox's queue", () => {
                 journal: undefined,
                 stored: undefined,
                 mayHaveRun: false,
+                isRepeatable: false,
               } as const;
               model.all.push({ ...now, message, holder: undefined, leaseEndMs: 0 });
               break;
@@ -231,7 +240,7 @@ describe("a mailbox's queue", () => {
             case "detach":
               if (taking === undefined) break;
               model.consumers.splice(model.consumers.indexOf(taking), 1);
-              for (const known of model.heldBy(taking)) Object.assign(known, { state: "returned", holder: undefined });
+              for (const known of model.heldBy(taking)) goBack(known);
               queue.detach(taking);
               break;
             case "ack":
@@ -255,10 +264,12 @@ describe("a mailbox's queue", () => {
               break;
             }
             case "extend":
+            case "repeatable":
               if (held === undefined || taking === undefined) break;
+              if (one.do === "repeatable") held.isRepeatable = true;
               held.leaseEndMs = Math.min(nowMs, held.message.endMs) + LEASE_MS;
               same(
-                queue.extend(taking, held.message.sender, held.message.id, nowMs),
+                queue.extend(taking, held.message.sender, held.message.id, nowMs, one.do === "repeatable"),
                 held.leaseEndMs > nowMs,
                 "extended",
               );
@@ -334,6 +345,28 @@ describe("a mailbox's queue", () => {
     expect(queue.next(0)).toBeUndefined();
     queue.attach(consumer({ journal: "J1" }));
     expect(queue.next(0)).toMatchObject({ message: { sequence: 1 }, isRepeat: true, bindTo: undefined });
+  });
+
+  it("gives what its holder said may run twice to anybody when that one goes or falls silent, and to the one journal that it is for [no-double-effect]", () => {
+    for (const goes of [true, false]) {
+      const queue = queueWith([message(1), message(2, { only: "J1" }), message(3)]);
+      const [first, second] = [consumer({ journal: "J1" }), consumer({ journal: "J2" })];
+      queue.attach(first);
+      while (queue.next(0) !== undefined);
+      for (const id of ["m-1", "m-2"]) expect(queue.extend(first, "ann", id, 0, true)).toBe(true);
+      queue.attach(second);
+      if (goes) queue.detach(first);
+      else queue.pause(first, true);
+      queue.tick(LEASE_MS);
+      expect(queue.next(LEASE_MS)).toMatchObject({ consumer: second, message: { sequence: 1 }, bindTo: second });
+      expect(queue.next(LEASE_MS)).toBeUndefined();
+      // The second says nothing of it: it is its own from now on.
+      queue.detach(second);
+      if (goes) queue.attach(first);
+      else queue.pause(first, false);
+      const back = [queue.next(LEASE_MS), queue.next(LEASE_MS), queue.next(LEASE_MS)];
+      expect(back.map((given) => given?.message.sequence)).toEqual([2, 3, undefined]);
+    }
   });
 
   it("says that what was handed out may have run, when its journal is not back before its end [unknown-is-said]", () => {

@@ -36,6 +36,8 @@ interface Entry {
   bound: Binding | undefined;
   /** It was handed out and not given back unstarted. */
   mayHaveRun: boolean;
+  /** Whoever has it, or had it last, says that it may run twice. */
+  isRepeatable: boolean;
   reason: string | undefined;
   /** Its places in the heap of due times, and in that of its kind which came back. */
   dueAt: number;
@@ -212,6 +214,7 @@ export class MailboxQueue {
       journal: undefined,
       bound: message.bound,
       mayHaveRun: false,
+      isRepeatable: false,
       reason: undefined,
       dueAt: -1,
       returnedAt: -1,
@@ -250,7 +253,7 @@ export class MailboxQueue {
     this.#holdings.delete(consumer);
     for (const entry of holding.held.values()) {
       entry.holding = undefined;
-      this.#putBack(entry);
+      this.#comeBack(entry);
     }
   }
 
@@ -296,6 +299,7 @@ export class MailboxQueue {
     entry.holding = holding;
     entry.journal = consumer.journal;
     entry.mayHaveRun = true;
+    entry.isRepeatable = false;
     holding.held.set(keyOf(message.sender, message.id), entry);
     holding.heldIds?.set(message.id, message.sender);
     holding.credit--;
@@ -317,10 +321,14 @@ export class MailboxQueue {
     if (entry !== undefined) this.#remove(entry);
   }
 
-  /** The consumer is still at it. False where it is not its any more: it must not begin it. */
-  extend(consumer: Consumer, sender: string, id: string, nowMs: number): boolean {
+  /**
+   * The consumer is still at it. False where it is not its any more: it must not begin it. `isRepeatable`: it has begun it, and
+   * another may begin it as well if it goes.
+   */
+  extend(consumer: Consumer, sender: string, id: string, nowMs: number, isRepeatable = false): boolean {
     const entry = this.#heldBy(consumer, sender, id);
     if (entry === undefined) return false;
+    if (isRepeatable) entry.isRepeatable = true;
     // One lease past its end, for the reply to come: then it is over, whatever the consumer says.
     const leaseMs = this.#limits.leaseMs;
     this.#expectAt(entry, Math.min(nowMs + leaseMs, entry.message.endMs + leaseMs));
@@ -393,7 +401,7 @@ export class MailboxQueue {
       if (wasHeld) this.#letGo(entry);
       if (entry.message.endMs <= nowMs) ended.push(this.#end(entry, "expired"));
       else if (wasHeld && ++entry.failures >= this.#limits.maxFailures) ended.push(this.#end(entry, "failed"));
-      else this.#putBack(entry);
+      else this.#comeBack(entry);
     }
     return ended;
   }
@@ -482,6 +490,15 @@ export class MailboxQueue {
     }
   }
 
+  /**
+   * Whoever had it has gone, or said nothing for too long. The store has it down for that one still, which does no harm: it is
+   * written anew when another gets it.
+   */
+  #comeBack(entry: Entry): void {
+    if (entry.isRepeatable) entry.journal = entry.message.only;
+    this.#putBack(entry);
+  }
+
   /** For whoever may have it next, and before all that was never handed out. */
   #putBack(entry: Entry): void {
     let byKind = this.#returned.get(entry.journal);
@@ -522,7 +539,8 @@ export class MailboxQueue {
 
   #end(entry: Entry, why: Ended["why"]): Ended {
     this.#remove(entry);
-    return { message: entry.message, why, mayHaveRun: entry.mayHaveRun, reason: entry.reason };
+    const { message, mayHaveRun, isRepeatable, reason } = entry;
+    return { message, why, mayHaveRun, isRepeatable, reason };
   }
 
   #remove(entry: Entry): void {

@@ -188,6 +188,22 @@ describe("a line to a broker", () => {
     expect(await next(two.closes)).toEqual(["the token has ended", true]);
   });
 
+  it("leaves what may run twice to another consumer when it ends, at once, and all else to its own journal [no-double-effect]", async () => {
+    const worker = await open("worker-1");
+    const first = await sharer("J1");
+    for (const id of ["write", "read"]) await worker.line.deliver(call(id));
+    await next(first.messages);
+    const read = await next(first.messages);
+    first.line.repeatable(read);
+    await first.line.caughtUp();
+    const second = await sharer("J2");
+    first.line.close();
+    expect(await next(second.messages)).toMatchObject({ id: "read", repeated: true });
+    const again = await sharer("J1");
+    expect(await next(again.messages)).toMatchObject({ id: "write", repeated: true });
+    expect(second.messages).toEqual([]);
+  });
+
   it("takes a call back, or tells whoever has it who does not want it any more", async () => {
     const worker = await open("worker-1#mcp-x");
     await worker.line.deliver(call("m-1"));

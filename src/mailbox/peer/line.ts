@@ -60,6 +60,8 @@ export interface BrokerLine {
   release(name: SentMessage, failed?: { readonly reason: string }): void;
   /** Resolves with those that are still ours. */
   extend(names: readonly SentMessage[]): Promise<readonly SentMessage[]>;
+  /** It was begun, and may run twice: another may have it, should this line end. Said at the end of this turn. */
+  repeatable(name: SentMessage): void;
   /** Resolves when all has come that the broker had sent until it was asked. */
   caughtUp(): Promise<void>;
   /** So many more messages may come; the line begins with none. */
@@ -205,6 +207,8 @@ class Line implements BrokerLine, SocketEvents {
   readonly #cancels = new Map<string, Waiter<boolean>[]>();
   /** What is finished and not said yet: as many as credit was given for. It is said at the end of this turn, in one frame. */
   #acks: SentMessage[] = [];
+  /** What may run twice, and is not said yet. */
+  #repeatable: SentMessage[] = [];
   #credit = 0;
   #isTelling: boolean = false;
   #closed: string | undefined;
@@ -262,14 +266,19 @@ class Line implements BrokerLine, SocketEvents {
     await this.#extend([]);
   }
 
-  #extend(names: readonly SentMessage[]): Promise<readonly SentMessage[]> {
+  repeatable(name: SentMessage): void {
+    this.#repeatable.push(name);
+    this.#tellSoon();
+  }
+
+  #extend(names: readonly SentMessage[], repeatable?: true): Promise<readonly SentMessage[]> {
     return new Promise((resolve, reject) => {
       if (this.#closed !== undefined) reject(new BrokerLost(this.#closed));
       else if (this.#extensions.length >= MAX_UNDER_WAY)
         reject(new BrokerRefusal("too many leases are being extended"));
       else {
         this.#extensions.push({ resolve, reject });
-        this.#send({ kind: "extend", ids: names.map(({ id, from }) => ({ id, from })) });
+        this.#send({ kind: "extend", ids: names.map(({ id, from }) => ({ id, from })), repeatable });
       }
     });
   }
@@ -290,8 +299,14 @@ class Line implements BrokerLine, SocketEvents {
   readonly #tell = (): void => {
     this.#isTelling = false;
     const acks = this.#acks;
+    const repeatable = this.#repeatable;
     const messages = this.#credit;
     this.#credit = 0;
+    if (repeatable.length > 0) {
+      this.#repeatable = [];
+      // No more than a connection may hold. Unsaid, they are kept for our journal, which does no harm.
+      this.#extend(repeatable, true).catch(() => {});
+    }
     if (acks.length > 0) {
       this.#acks = [];
       for (let from = 0; from < acks.length; from += MAX_EXTENDED)

@@ -49,8 +49,13 @@ export class SharedCall implements MailboxCall {
   readonly #keeper: CallKeeper;
   readonly #endMs: number;
   #isStarted: boolean = false;
+  /** It was begun, and nothing was written down of that. */
+  #isRepeatable: boolean = false;
+  /** What can be said of it where its reply does not reach its sender. */
+  #outcome: "unknown" | "not run" = "not run";
   #isOver: boolean = false;
   #isWanted: boolean = true;
+  #isTakenBack: boolean = false;
   /** Made when the call is about to start: only then somebody may have to be asked. */
   #unwanted: AbortController | undefined;
   /** Its message came again since its reply was last given to the broker. */
@@ -94,7 +99,12 @@ export class SharedCall implements MailboxCall {
     this.#demandWanted();
     await this.#keeper.permit(this, start);
     this.#demandWanted();
-    if (start.mayRepeat) return;
+    if (start.mayRepeat) {
+      this.#outcome = "unknown";
+      this.#isRepeatable = true;
+      this.line?.repeatable(this.name);
+      return;
+    }
     const what = start.tool ?? start.message.method;
     try {
       await this.#keeper.journal.start(this.key, this.digest, this.#endMs, what);
@@ -105,6 +115,7 @@ export class SharedCall implements MailboxCall {
       });
     }
     this.#isStarted = true;
+    this.#outcome = "unknown";
     this.#demandWanted();
   }
 
@@ -128,8 +139,9 @@ export class SharedCall implements MailboxCall {
   /** Its server is told that the answer is no longer wanted; its sender why there is none. */
   abandon(why: string, code: string): void {
     if (this.#isOver) return;
+    this.#isTakenBack = code === "cancelled";
     this.#takeBack(why);
-    void this.#finish({ kind: "body", json: failureBody(why, this.#isStarted ? "unknown" : "not run", code) });
+    void this.#finish({ kind: "body", json: failureBody(why, this.#outcome, code) });
   }
 
   /** The message is somebody else's, or goes back: it does not run here. Not for one that was started. */
@@ -153,11 +165,13 @@ export class SharedCall implements MailboxCall {
     this.line = line;
     this.name = name;
     this.#isAskedAgain = true;
+    if (this.#isRepeatable) line.repeatable(name);
   }
 
-  /** Answers from what is known already: nothing is run, and nothing is written down. */
-  answerAgain(body: string): void {
+  /** Answers from what is known already, also of how it ended: nothing is run, and nothing is written down. */
+  answerAgain(body: string, outcome: "unknown" | "not run"): void {
     this.#isOver = true;
+    this.#outcome = outcome;
     void this.#deliver(body);
   }
 
@@ -217,13 +231,18 @@ export class SharedCall implements MailboxCall {
     });
   }
 
-  /** A reply that the broker does not take, for want of room as a rule, is followed by a short one that says so. */
+  /**
+   * A reply that the broker does not take, for want of room as a rule, is followed by a short one that says so. Where that is
+   * refused as well, the message is kept: it comes back to this journal when its lease has run out, and is answered again.
+   */
   #refused(line: BrokerLine, error: Error, body: string): void {
     const why = error.message;
     this.#keeper.refused(this, `the broker did not take its reply: ${why}`);
-    const outcome = this.#isStarted ? "unknown" : "not run";
-    const short = failureBody(`The reply of ${body.length} bytes did not reach you: ${why}`, outcome, "limit");
-    this.#deliverOn(line, short, `${this.replyId}-refused`).catch(() => line.ack(this.name));
+    const short = failureBody(`The reply of ${body.length} bytes did not reach you: ${why}`, this.#outcome, "limit");
+    this.#deliverOn(line, short, `${this.replyId}-refused`).catch(() => {
+      // Its sender took it back, and it was not begun: it must not run when it comes again.
+      if (this.#isTakenBack && this.#outcome === "not run") line.ack(this.name);
+    });
   }
 }
 

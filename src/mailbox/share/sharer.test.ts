@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { TestClock } from "../../../test/fixtures/test-clock.js";
 import { until } from "../../../test/fixtures/wait.js";
 import type { MailboxCall } from "../../contracts/mailbox.js";
@@ -40,8 +40,13 @@ class FakeLine implements BrokerLine {
   readonly role = "sharer";
   readonly waiting = 0;
   readonly deliveries: Delivery[] = [];
+  readonly refused: Delivery[] = [];
+  /** So many deliveries are not taken. */
+  refusals = 0;
+  readonly acked: string[] = [];
   readonly released: string[] = [];
   readonly extended: string[] = [];
+  readonly repeatables: string[] = [];
   readonly lives: { to: string; id: string | undefined; body: string }[] = [];
   granted = 0;
   /** What `extend` says is ours no more. */
@@ -57,15 +62,25 @@ class FakeLine implements BrokerLine {
 
   async deliver(delivery: Delivery): Promise<void> {
     if (this.isLost) throw new BrokerLost("lost");
+    if (this.refusals > 0) {
+      this.refusals--;
+      this.refused.push(delivery);
+      throw new BrokerRefusal("no room");
+    }
     this.deliveries.push(delivery);
   }
-  ack(): void {}
+  ack({ id }: { id: string }): void {
+    this.acked.push(id);
+  }
   release({ id }: { id: string }): void {
     this.released.push(id);
   }
   async extend(names: readonly { id: string; from: string }[]) {
     this.extended.push(...names.map(({ id }) => id));
     return names.filter(({ id }) => !this.gone.has(id));
+  }
+  repeatable({ id }: { id: string }): void {
+    this.repeatables.push(id);
   }
   caughtUp(): Promise<void> {
     return this.catchingUp;
@@ -166,6 +181,66 @@ describe("a sharer", () => {
     ]);
   });
 
+  it("says of a call that ran that its outcome is unknown where the broker does not take its reply, each time that the message comes [unknown-is-said]", async () => {
+    const { sharer, line, call, calls } = await sharing();
+    const one = await line();
+    const said = () => JSON.parse(one.deliveries.at(-1)?.body ?? "{}") as { outcome?: string; result?: string };
+    one.send("m-1");
+    const running = await call();
+    await running.begin(start());
+    one.refusals = 1;
+    running.reply(text('{"result":"once"}'));
+    await until(() => one.deliveries.length === 1);
+    expect(said().outcome).toBe("unknown");
+    // From the journal, by a call that itself was never begun.
+    one.refusals = 1;
+    one.send("m-1");
+    await until(() => one.deliveries.length === 2);
+    expect(said().outcome).toBe("unknown");
+    one.send("m-1");
+    await until(() => one.deliveries.length === 3);
+    expect(said()).toEqual({ result: "once" });
+    one.send("m-2");
+    const read = await call(2);
+    await read.begin(start(true));
+    one.refusals = 1;
+    read.reply(text('{"result":"read"}'));
+    await until(() => one.deliveries.length === 4);
+    expect(said().outcome).toBe("unknown");
+    one.send("m-3");
+    one.refusals = 1;
+    (await call(3)).reply(text('{"error":"no such tool"}'));
+    await until(() => one.deliveries.length === 5);
+    expect(said().outcome).toBe("not run");
+    await until(() => sharer.counts.running === 0);
+    expect([calls.length, one.acked]).toEqual([3, []]);
+  });
+
+  it("keeps a message whose reply the broker takes in no form, and answers it when it comes again [ack-is-durable]", async () => {
+    const { sharer, line, call, calls } = await sharing();
+    const one = await line();
+    one.send("m-1");
+    const running = await call();
+    await running.begin(start());
+    one.refusals = 2;
+    running.reply(text('{"result":"once"}'));
+    await until(() => one.refused.length === 2 && sharer.counts.running === 0);
+    await Promise.resolve();
+    // It is this journal's until its lease has run out: nobody else may have it, and it is not finished.
+    expect([one.acked, one.released, one.deliveries]).toEqual([[], [], []]);
+    one.send("m-1");
+    await until(() => one.deliveries.length === 1);
+    expect(one.deliveries[0]).toMatchObject({ body: '{"result":"once"}', acknowledges: { id: "m-1" } });
+    expect(calls).toHaveLength(1);
+    // What was taken back before it began must not run when it comes again.
+    one.send("m-2");
+    await call(2);
+    one.refusals = 2;
+    one.events.onCancel("m-2", "worker-1#mcp-x7");
+    await until(() => one.acked.length === 1);
+    expect(one.acked).toEqual(["m-2"]);
+  });
+
   it("takes as many at once as its config says [bounded]", async () => {
     const { line, call } = await sharing({ calls: 2 });
     const one = await line();
@@ -203,6 +278,20 @@ describe("a sharer", () => {
     }
     expect(one.lives.map(({ id }) => id)).toEqual(["l-0"]);
     expect(JSON.parse(one.lives[0]?.body ?? "")).toEqual({ op: "reply", error: expect.stringContaining("4096") });
+  });
+
+  it("tells the broker of a call that it begins and that may run twice, on the next line too, and of no other [no-double-effect]", async () => {
+    const { line, call } = await sharing();
+    const first = await line();
+    for (const id of ["read", "write", "waits"]) first.send(id);
+    await (await call()).begin(start(true));
+    await (await call(2)).begin(start());
+    await call(3);
+    expect(first.repeatables).toEqual(["read"]);
+    first.lose();
+    const second = await line(2);
+    for (const id of ["read", "write", "waits"]) second.send(id);
+    expect(second.repeatables).toEqual(["read"]);
   });
 
   it("answers a call that was running when its line was lost on the next one, once [no-double-effect]", async () => {
@@ -424,6 +513,27 @@ describe("a sharer", () => {
     await waiting.sharer.stop();
     expect(waiting.sharer.state.state).toBe("stopped");
     expect(dials).toBe(before);
+  });
+
+  it("stops within its pause, and not when that is over", async () => {
+    // Nothing is ever due: whoever waited for the pause would wait for ever.
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
+    try {
+      const states: string[] = [];
+      const { sharer } = await sharing({
+        random: () => 0.99,
+        onState: ({ state }) => void states.push(state),
+        dial: async () => {
+          throw new BrokerLost("nobody there");
+        },
+      });
+      for (let turn = 0; turn < 100 && states.at(-1) !== "waiting"; turn++) await new Promise(setImmediate);
+      expect(states).toEqual(["dialling", "waiting"]);
+      await sharer.stop();
+      expect(states).toEqual(["dialling", "waiting", "stopped"]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("does not dial again where the broker refused it", async () => {

@@ -285,7 +285,7 @@ export class Sharer implements CallKeeper {
     }
     if (verdict.act === "reply") {
       this.#counts.repeated++;
-      call.answerAgain(typeof verdict.reply === "string" ? verdict.reply : largeBody(verdict.reply));
+      call.answerAgain(typeof verdict.reply === "string" ? verdict.reply : largeBody(verdict.reply), "unknown");
     } else if (verdict.act === "unknown") {
       this.#counts.unknown++;
       this.#options.log.warn("a call was started by an earlier sharer and its end is unknown", {
@@ -293,8 +293,8 @@ export class Sharer implements CallKeeper {
         from,
         id,
       });
-      call.answerAgain(unknownBody(verdict.what));
-    } else if (verdict.act === "refuse") call.answerAgain(failureBody(verdict.why, "not run", "invalid"));
+      call.answerAgain(unknownBody(verdict.what), "unknown");
+    } else if (verdict.act === "refuse") call.answerAgain(failureBody(verdict.why, "not run", "invalid"), "not run");
   }
 
   #key(from: string, id: string): string {

@@ -10,7 +10,14 @@ import type { Peer, PeerSocket } from "../broker/peer-connection.js";
 import { REPLY, REQUEST } from "../broker/record.js";
 import { ownerOf } from "../wire/address.js";
 import { FrameError } from "../wire/frame-error.js";
-import { type ClientFrame, type Deliver, type Hello, type MessageName, readFrame } from "../wire/frames.js";
+import {
+  type ClientFrame,
+  type Deliver,
+  type Extend,
+  type Hello,
+  type MessageName,
+  readFrame,
+} from "../wire/frames.js";
 import { BEAT_MS, HELLO_MS, MAX_FRAME_BYTES, MAX_UNDER_WAY } from "../wire/limits.js";
 import type { PartitionLine, PeerIntroduction } from "./partition-line.js";
 import type { SharedBroker } from "./shared-broker.js";
@@ -171,7 +178,7 @@ export class Front implements SocketEvents {
         });
         return;
       case "extend":
-        this.#onExtend(frame.messages, text);
+        this.#onExtend(frame, text);
         return;
       case "release": {
         const key = this.#keyOf(frame);
@@ -265,7 +272,7 @@ export class Front implements SocketEvents {
     for (const [partition, names] of partitions) act(partition, names, partitions.size === 1);
   }
 
-  #onExtend(messages: readonly MessageName[], text: string): void {
+  #onExtend({ messages, isRepeatable }: Extend, text: string): void {
     if (this.#extending.length >= MAX_UNDER_WAY) {
       this.#socket.destroy("it asks, and does not wait for answers");
       return;
@@ -283,7 +290,9 @@ export class Front implements SocketEvents {
       const waiting = this.#extendingAt.get(partition);
       if (waiting === undefined) this.#extendingAt.set(partition, [one]);
       else waiting.push(one);
-      this.#lineTo(partition).send(isAll ? text : JSON.stringify({ kind: "extend", ids: names }));
+      this.#lineTo(partition).send(
+        isAll ? text : JSON.stringify({ kind: "extend", ids: names, repeatable: isRepeatable }),
+      );
     });
     one.parts--;
     this.#tellExtended();

@@ -211,11 +211,16 @@ function totalOf(all: readonly MailboxesStatus[]): MailboxesStatus {
     .flatMap(({ oldest: one }) => one ?? [])
     .sort((a, b) => (a.at < b.at ? -1 : 1))
     .at(0);
+  const deadSince = all
+    .flatMap((one) => one.deadSince ?? [])
+    .sort()
+    .at(0);
   return {
     inUse: sum(({ inUse }) => inUse),
     waiting: sum(({ waiting }) => waiting),
     leased: sum(({ leased }) => leased),
     dead: sum(({ dead }) => dead),
+    ...(deadSince === undefined ? {} : { deadSince }),
     connections: sum(({ connections }) => connections),
     ...(all.some(({ sharers }) => sharers !== undefined) ? { sharers: sum(({ sharers = 0 }) => sharers) } : {}),
     oldest,

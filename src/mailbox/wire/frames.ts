@@ -72,6 +72,8 @@ export interface Cancel {
 export interface Extend {
   readonly kind: "extend";
   readonly messages: readonly MessageName[];
+  /** They were begun, and may run twice: another may have them, should this consumer go. */
+  readonly isRepeatable: boolean;
 }
 
 export interface Release extends MessageName {
@@ -227,8 +229,8 @@ function readAck(frame: JsonObject): Ack {
   return { kind: "ack", messages: ids === undefined ? [nameOf(frame)] : namesOf(ids) };
 }
 
-function readExtend({ ids }: JsonObject): Extend {
-  return { kind: "extend", messages: namesOf(ids) };
+function readExtend({ ids, repeatable }: JsonObject): Extend {
+  return { kind: "extend", messages: namesOf(ids), isRepeatable: repeatable === true };
 }
 
 function namesOf(ids: unknown): MessageName[] {
