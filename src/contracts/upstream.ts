@@ -64,6 +64,8 @@ export interface UpstreamCall {
   readonly earlyTrial?: EarlyTrial | undefined;
   /** Is called when it is sent a second time, on a new connection. */
   repeated?(): void;
+  /** It was sent before: that it has not left this time says nothing. */
+  readonly wasSent?: boolean | undefined;
   /**
    * It was judged by the tools that the server had: on a new connection it waits until they have been read anew, and
    * `refusal` is asked.
@@ -77,7 +79,10 @@ export interface Upstream {
   readonly server: string;
   /** Never throws: what goes wrong is a reply. The answer to `cancel` is a reply too. */
   send(call: UpstreamCall): void;
-  /** Takes a call back: the server is told, the caller gets `cancelled`. Unknown calls are ignored. */
+  /**
+   * Takes a call back: the server is told, the caller gets `cancelled`, whose fault says so where the call never left. Unknown
+   * calls are ignored.
+   */
   cancel(call: UpstreamCall, reason: string | undefined): void;
   /** Sends an agent's notification if the server is connected; it is not kept for later. */
   notify(message: NotificationMessage, from: Caller): void;

@@ -30,6 +30,19 @@ export interface Flight {
   facts: WriteFacts | undefined;
 }
 
+export function newFlight(write: KeptWrite): Flight {
+  return {
+    write,
+    waiters: [],
+    message: undefined,
+    delivery: undefined,
+    reply: undefined,
+    kept: undefined,
+    commitByMs: undefined,
+    facts: undefined,
+  };
+}
+
 /** An agent that waits for what comes of a write. */
 export class Waiter {
   readonly call: AgentCall;

@@ -8,6 +8,7 @@ import {
   eachWorld,
   errorOf,
   httpFault,
+  LOST,
   receiptOf,
   TOOL,
   type World,
@@ -212,6 +213,24 @@ describe("a cancel", () => {
     expect(world.sent).toHaveLength(1);
   });
 
+  it("of a call that waits for its server, as that one says, withdraws the write; one that left before is unknown [unknown-is-said]", async () => {
+    const never = faultReply(new Fault("cancelled", "enough", { wire: { left: false } }));
+    const first = world.call({ n: 1 });
+    await world.rest();
+    first.call.onCancel?.("enough");
+    await world.answer(never);
+    expect(errorOf(first.replies[0])).toBe("enough");
+    expect(world.records).toMatchObject([{ state: "cancelled", attempts: 0 }]);
+    const second = world.call({ n: 2 });
+    await world.rest();
+    await world.answer(LOST);
+    const { id } = receiptOf(second);
+    await world.pass(1_000);
+    await world.desk.cancel("anna", id);
+    await world.answer(never);
+    expect(world.desk.get("anna", id)).toMatchObject({ state: "unknown", attempts: 1 });
+  });
+
   it("after the answer does nothing", async () => {
     const made = world.call({});
     await world.rest();
@@ -227,6 +246,30 @@ describe("a cancel", () => {
     world.outbox.poke("tracker");
     await world.rest();
     expect(world.sent).toHaveLength(1);
+  });
+
+  it("of a receipt is passed to the server where the write is on its way, unless another call waits for it", async () => {
+    const { id } = await world.queued({ n: 1 });
+    world.outbox.poke("tracker");
+    await world.rest();
+    const reasons: unknown[] = [];
+    const takesBack = (at: number) => {
+      const sent = world.sent.at(at);
+      if (sent !== undefined) sent.onCancel = (reason) => void reasons.push(reason);
+    };
+    takesBack(-1);
+    expect(await world.desk.cancel("anna", id)).toMatchObject({ state: "sending" });
+    expect(reasons).toHaveLength(1);
+    await world.answer(faultReply(new Fault("cancelled", "enough")));
+    expect(world.desk.get("anna", id)?.state).toBe("unknown");
+    world.call({ n: 2 });
+    await world.pass(1_000);
+    takesBack(-1);
+    const waitedFor = world.desk.of("anna", 2).find(({ state }) => state === "sending")?.id ?? "";
+    await world.desk.cancel("anna", waitedFor);
+    expect(reasons).toHaveLength(1);
+    await world.answer(DONE);
+    expect(world.desk.get("anna", waitedFor)?.state).toBe("done");
   });
 });
 

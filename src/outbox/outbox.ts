@@ -18,6 +18,7 @@ import {
   type Flight,
   messageFor,
   messageKeyOf,
+  newFlight,
   Waiter,
   WaitingCaller,
 } from "./delivery.js";
@@ -33,6 +34,8 @@ import { logWrite } from "./log-line.js";
 import { NOT_ON_DISK, NOT_QUEUED_YET } from "./not-on-disk.js";
 import type { OutboxParts, PassedOn } from "./parts.js";
 import { isMeant, otherTarget, verdictOn } from "./target.js";
+
+const TAKEN_BACK = "taken back by its agent";
 
 export type ChangeListener = (principal: string, receipt: Receipt) => void;
 
@@ -209,10 +212,10 @@ export class Outbox implements OutboxIntake {
     };
   }
 
-  /** Takes back a write that has not been sent. */
+  /** Takes back a write by its receipt. One on its way that another call waits for is that call's to take back. */
   async cancel(write: KeptWrite): Promise<void> {
-    const [nowMs, wallMs] = [this.#clock.now(), this.#clock.wall()];
-    if (write.state === "queued") this.run(this.lanes.cancel(write, "taken back by its agent", nowMs, wallMs).steps);
+    const flight = this.#flights.get(write);
+    if (write.state === "queued" || (flight?.waiters.length ?? 0) === 0) this.#takeBack(write, flight, undefined);
     await this.settled(write);
   }
 
@@ -307,17 +310,20 @@ export class Outbox implements OutboxIntake {
   }
 
   #cancelled(flight: Flight, waiter: Waiter, reason: string | undefined): void {
-    const { write } = flight;
-    const why = reason ?? "taken back by its agent";
     const others = flight.waiters.filter((one) => one !== waiter);
     if (others.length > 0) {
       flight.waiters.splice(0, flight.waiters.length, ...others);
-      waiter.reply(faultReply(new Fault("cancelled", why)));
-      return;
-    }
+      waiter.reply(faultReply(new Fault("cancelled", reason ?? TAKEN_BACK)));
+    } else this.#takeBack(flight.write, flight, reason);
+  }
+
+  #takeBack(write: KeptWrite, flight: Flight | undefined, reason: string | undefined): void {
+    const why = reason ?? TAKEN_BACK;
     const { kind, steps } = this.lanes.cancel(write, why, this.#clock.now(), this.#clock.wall());
-    if (kind === "over") flight.reply = faultReply(new Fault("cancelled", `${why}. It was not sent.`));
-    if (kind === "sending") flight.delivery?.takeBack(reason);
+    if (kind === "over" && flight !== undefined) {
+      flight.reply = faultReply(new Fault("cancelled", `${why}. It was not sent.`));
+    }
+    if (kind === "sending") flight?.delivery?.takeBack(reason);
     this.run(steps);
   }
 
@@ -368,7 +374,7 @@ export class Outbox implements OutboxIntake {
     }
     if (write.takenBack) {
       flight.reply = faultReply(new Fault("cancelled", "It was taken back, and was not sent."));
-      this.#came(flight, { kind: "withdrawn", why: "taken back by its agent" });
+      this.#came(flight, { kind: "withdrawn", why: TAKEN_BACK });
       return;
     }
     const verdict = verdictOn(write.facts, this.#parts);
@@ -404,16 +410,7 @@ export class Outbox implements OutboxIntake {
   #flightOf(write: KeptWrite): Flight {
     let flight = this.#flights.get(write);
     if (flight === undefined) {
-      flight = {
-        write,
-        waiters: [],
-        message: undefined,
-        delivery: undefined,
-        reply: undefined,
-        kept: undefined,
-        commitByMs: undefined,
-        facts: undefined,
-      };
+      flight = newFlight(write);
       this.#flights.set(write, flight);
     }
     return flight;

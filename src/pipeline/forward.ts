@@ -79,6 +79,7 @@ export class Forward implements UpstreamCall {
   #traceparent: string | undefined = undefined;
   /** Why it may not be sent after all, as was last said. */
   #refusal: Fault | undefined = undefined;
+  wasSent: boolean = false;
   /** The sender that the text names is replaced, too. */
   #introduced: boolean = false;
 
@@ -192,6 +193,7 @@ export class Forward implements UpstreamCall {
   }
 
   repeated(): void {
+    this.wasSent = true;
     this.#call.notes?.repeated("outcome_unknown");
   }
 

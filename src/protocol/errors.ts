@@ -97,8 +97,8 @@ export interface WireFacts {
   readonly retryAfterMs?: number | undefined;
   /** How long our breaker holds such calls back, where it did so with this one. */
   readonly heldForMs?: number | undefined;
-  /** A byte of the call may have reached the server. Absent: the code says so. */
-  readonly left?: true | undefined;
+  /** A byte of the call may have reached the server; where it is false, none did, and none will. Where it is absent, the code says so. */
+  readonly left?: boolean | undefined;
   /** Whoever could have known the outcome does not, and would not if it were asked again. */
   readonly final?: true | undefined;
 }

@@ -168,6 +168,56 @@ it("a call that waits can be cancelled, and is answered once", async () => {
   expect(driver.inFlight).toBe(0);
 });
 
+/** Takes a call back, and gives what its fault says of whether it left. */
+async function takenBack(driver: ServerDriver, more: Partial<UpstreamCall> = {}): Promise<boolean | undefined> {
+  const reply = await new Promise<Reply>((reply) => {
+    const { one } = call(driver, { ...more, reply });
+    driver.cancel(one, "enough");
+  });
+  if (reply.kind !== "error" || reply.fault?.code !== "cancelled") throw new Error("It was not taken back.");
+  return reply.fault.wire?.left;
+}
+
+it("a call that is taken back while its server starts says that it never left, unless it was sent before [unknown-is-said]", async () => {
+  const { driver } = supervise((link) => {
+    link.open = () => new Promise(() => {});
+  });
+  expect(await takenBack(driver)).toBe(false);
+  expect(await takenBack(driver, { wasSent: true })).toBeUndefined();
+});
+
+it("a call that was sent says that it never left where its link knows so, and is answered by what comes first [unknown-is-said]", async () => {
+  let withdraw: Link["withdraw"];
+  const { driver, links } = supervise((link) => {
+    link.send = (text, ticket) => {
+      if (ticket?.method !== "tools/call") PlayedLink.prototype.send.call(link, text, ticket);
+    };
+    Object.defineProperty(link, "withdraw", { get: () => withdraw });
+  });
+  driver.ensure();
+  await vi.waitFor(() => expect(driver.isReady).toBe(true));
+  expect(await takenBack(driver)).toBeUndefined();
+  for (const [answer, left] of [
+    [() => true, false],
+    [() => false, undefined],
+    [async () => true, false],
+    [async () => false, undefined],
+  ] as const) {
+    withdraw = answer;
+    expect(await takenBack(driver)).toBe(left);
+  }
+  withdraw = () => Promise.resolve(true);
+  expect(await takenBack(driver, { wasSent: true })).toBeUndefined();
+  // The server's answer was faster than what the link was asked for.
+  withdraw = (ticket) => {
+    links[0]?.events.onMessage(Buffer.from(`{"jsonrpc":"2.0","id":${ticket.id},"result":{}}`), undefined);
+    return Promise.resolve(true);
+  };
+  await expect(takenBack(driver)).rejects.toThrow("not taken back");
+  expect(driver.inFlight).toBe(0);
+  await driver.stop();
+});
+
 it("a call is refused where too many wait already [bounded]", async () => {
   const { driver } = supervise((link) => {
     link.open = () => new Promise(() => {});

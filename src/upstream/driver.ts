@@ -17,6 +17,7 @@ import type { CallCount } from "./connection/in-flight.js";
 import type { HandshakeOffer } from "./era/handshake.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
 import { ask } from "./link/own-call.js";
+import { takenBack } from "./link/taken-back.js";
 import type { ModernParts } from "./modern/side.js";
 import type { ServerLives } from "./server-lives.js";
 import { Breaker, type LateCall } from "./supervise/breaker.js";
@@ -236,7 +237,7 @@ export class ServerDriver implements ServerConnection {
 
   #cancelSent(sent: UpstreamCall, reason: string | undefined): void {
     if (this.#held.delete(sent)) {
-      sent.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
+      sent.reply(faultReply(takenBack(reason, sent.wasSent !== true)));
       return;
     }
     this.#connection?.cancel(sent, reason);

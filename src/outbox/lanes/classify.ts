@@ -24,7 +24,9 @@ export type WriteOutcome =
   /** It was refused for its own sake: sent again, it would be refused again. */
   | { readonly kind: "refused"; readonly why: string }
   /** The agent took it back after it had left. */
-  | { readonly kind: "taken-back"; readonly why: string };
+  | { readonly kind: "taken-back"; readonly why: string }
+  /** It was taken back before a byte left. */
+  | { readonly kind: "withdrawn"; readonly why: string };
 
 /** Statuses by which a server says that it did nothing, whatever else it says. */
 const NOT_DONE: ReadonlySet<number> = new Set([425, 429]);
@@ -52,7 +54,7 @@ function ofFault(fault: Fault): WriteOutcome {
     case "denied":
       return { kind: "quarantine", why };
     case "cancelled":
-      return { kind: "taken-back", why };
+      return { kind: wire?.left === false ? "withdrawn" : "taken-back", why };
     case "outcome-unknown":
     case "timeout":
       return { kind: "maybe", why, isFinal: wire?.final };

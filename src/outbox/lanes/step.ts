@@ -21,9 +21,7 @@ export type Result =
   /** A role lost the tool, or the server is gone from the config. */
   | { readonly kind: "denied"; readonly why: string }
   /** The token of its principal was revoked: a person must say whether it may go. */
-  | { readonly kind: "revoked"; readonly why: string }
-  /** It was taken back before a byte left. */
-  | { readonly kind: "withdrawn"; readonly why: string };
+  | { readonly kind: "revoked"; readonly why: string };
 
 type Kinds = ReadonlySet<Result["kind"]>;
 

@@ -10,7 +10,7 @@ import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../../protoco
 import { PiecedReply, WholeReply } from "../../protocol/arrived.js";
 import { flawOfLong, flawOfShort, isAmbiguous, PARSED_REPLY_BYTES } from "../../protocol/check-reply.js";
 import { Fault, OUTCOME_UNKNOWN, toRpcError } from "../../protocol/errors.js";
-import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
+import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
 import {
   idSpan,
   type Message,
@@ -19,7 +19,6 @@ import {
   type ResponseMessage,
 } from "../../protocol/message.js";
 import { type BytesReply, faultReply } from "../../protocol/reply.js";
-import { scanElements } from "../../protocol/scan.js";
 import { redactorFor } from "../../runtime/redact/secrets-of.js";
 import { resultWithin } from "../../runtime/wait.js";
 import type { HandshakeOffer } from "../era/handshake.js";
@@ -28,9 +27,11 @@ import { identityOf } from "../era/verdict.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { ask, type CallSender } from "../link/own-call.js";
 import { cardWithoutSecrets, withoutSecrets } from "../link/safe-fault.js";
+import { takenBack } from "../link/taken-back.js";
 import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
 import { withoutSender } from "../modern/translate.js";
 import { type Breaker, type LateCall, OverdueFault } from "../supervise/breaker.js";
+import { claimedId, textsIn } from "./batch.js";
 import { endsOf, excessOfMessage, excessOfShort } from "./excess.js";
 import { type AboutTask, CallerLookup, ServerMessages } from "./from-server.js";
 import {
@@ -47,12 +48,6 @@ const INPUT_REQUIRED = '"input_required"';
 
 /** So much is shown of a message that cannot be read. */
 const NOISE_SAMPLE_CHARS = 200;
-
-/** What is no message is not parsed beyond this: noise on a pipe may be of any length. */
-const MAX_CLAIM_CHARS = 64 * 1024;
-
-/** So many messages may come as one. Only 2025-03-26 has batches, and there they hold a handful. */
-const MAX_BATCH = 1_000;
 
 export interface ConnectionEvents extends CallReturns {
   /** A notification that is not progress; `caller` is undefined where nobody can tell whose it is. */
@@ -388,7 +383,15 @@ export class Connection implements LinkEvents {
   #cancelDirect(call: UpstreamCall, reason: string | undefined): void {
     const pending = this.#inFlight.of(call);
     if (pending === undefined) return;
-    this.#abandon(pending, reason, new Fault("cancelled", reason ?? "Cancelled."));
+    const neverLeft = pending.isWaiting || (this.#link.withdraw?.(pending) ?? false);
+    if (typeof neverLeft === "boolean") this.#takenBack(pending, reason, neverLeft);
+    else void neverLeft.then((is) => this.#takenBack(pending, reason, is));
+  }
+
+  #takenBack(pending: PendingCall, reason: string | undefined, neverLeft: boolean): void {
+    // It may have been answered while somebody else was asked.
+    if (this.#inFlight.get(pending.id) !== pending) return;
+    this.#abandon(pending, reason, takenBack(reason, neverLeft && pending.call.wasSent !== true));
   }
 
   #abandon(pending: PendingCall, reason: string | undefined, fault: Fault): void {
@@ -571,29 +574,4 @@ export class Connection implements LinkEvents {
 /** What was not sent needs no message. The handshake cannot be taken back, says the protocol. Over HTTP a modern request is, by closing its exchange. */
 function isCancelledByMessage({ method, headers, isWaiting }: PendingCall): boolean {
   return method !== "initialize" && method !== "server/discover" && headers === undefined && !isWaiting;
-}
-
-/** The messages in what may be a batch. */
-/**
- * The id that something which is no message answers to, where it has one and is no request: on a pipe nothing else says
- * whose call it was for, and that call would wait in vain.
- */
-function claimedId(text: string): number | undefined {
-  if (text.length > MAX_CLAIM_CHARS) return undefined;
-  try {
-    const value: unknown = JSON.parse(text);
-    if (!isObject(value) || "method" in value) return undefined;
-    return typeof value["id"] === "number" ? value["id"] : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function* textsIn(bytes: Buffer): Iterable<string> {
-  const text = bytes.toString();
-  if (!/^\s*\[/.test(text)) {
-    yield text;
-    return;
-  }
-  for (const { start, end } of scanElements(text, 0, MAX_BATCH)) yield text.slice(start, end);
 }

@@ -70,6 +70,11 @@ export interface Link {
    * is still open is closed, which takes the request back in the modern era.
    */
   forget(ticket: Ticket): void;
+  /**
+   * The ticket's caller takes it back: whether nobody who acts on it has had it, and nobody will. Never rejects; `forget` follows,
+   * unless it is answered first. Absent where what was sent is there at once.
+   */
+  withdraw?(ticket: Ticket): boolean | Promise<boolean>;
   /** Ends it for certain: a child's stdin is closed, then its group gets SIGTERM, then SIGKILL. Never rejects. */
   close(): Promise<void>;
   /** False where the server has no way to say what it was not asked. Absent where it always has. */

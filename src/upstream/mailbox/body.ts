@@ -1,8 +1,10 @@
 // The bodies of messages between a worker and a machine that shares its servers, as the worker writes and reads them. A
 // message within one is cut out as it was written: a number may say more than a double holds.
 
+import { Fault, type FaultCode, isFaultCode, OUTCOME_UNKNOWN, type WireFacts } from "../../protocol/errors.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { scanMembers } from "../../protocol/scan.js";
+import { sentence } from "../../runtime/expected-error.js";
 
 const MESSAGE_FIRST = '{"message":{';
 const NOTIFICATION_FIRST = '{"op":"notification","message":{';
@@ -84,4 +86,15 @@ function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
 function memberOf(text: string, key: string): string {
   const member = scanMembers(text, text.indexOf("{")).find((one) => one.key === key);
   return member === undefined ? "" : text.slice(member.start, member.end);
+}
+
+/** What a machine or the broker says of a call that was not answered by a server. */
+export function failure(error: string, outcome: "not run" | "unknown" | undefined, code: string | undefined): Fault {
+  if (outcome === "unknown") {
+    const wire: WireFacts = { final: true };
+    const isSaid = /unknown/i.test(error);
+    return new Fault("outcome-unknown", sentence(error), isSaid ? { wire } : { wire, outcome: OUTCOME_UNKNOWN });
+  }
+  const own: FaultCode = code !== undefined && isFaultCode(code) ? code : "unavailable";
+  return new Fault(own, sentence(error));
 }

@@ -72,6 +72,10 @@ export class LateMailboxLink implements Link {
     this.#link?.forget(ticket);
   }
 
+  withdraw(ticket: Ticket): boolean | Promise<boolean> {
+    return this.#link?.withdraw?.(ticket) ?? false;
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#link?.close();

@@ -229,6 +229,28 @@ describe("a link to a machine behind a mailbox", () => {
     await expect.poll(() => studio?.cancels, SOON).toEqual([studio.asked[0]?.message.id]);
   });
 
+  it("knows of a call that is taken back whether anybody had it, by what the broker or the machine says [unknown-is-said]", async () => {
+    studio = await ScriptedSharer.open(test.url, () => undefined);
+    const { link, seen } = await open();
+    const handedOut = call(link);
+    await expect.poll(() => studio?.asked.length, SOON).toBe(1);
+    expect(await link.withdraw(handedOut)).toBe(false);
+    // The machine says that it did not begin it: it is over by that, and goes out no more.
+    await studio.reply(studio.asked[0]?.message as never, '{"error":"It was taken back.","outcome":"not run"}');
+    await expect.poll(() => seen.failed.length, SOON).toBe(1);
+    expect(seen.failed[0]).toMatchObject({ sent: true, fault: { code: "cancelled", wire: { left: false } } });
+    link.forget(handedOut);
+    studio.close();
+    await expect.poll(() => workers.of(test.url, "worker-token").presenceOf("studio")?.connected, SOON).toBe(false);
+    const waiting = call(link);
+    expect(await link.withdraw(waiting)).toBe(true);
+    link.forget(waiting);
+    studio = await ScriptedSharer.open(test.url);
+    call(link);
+    await expect.poll(() => seen.messages.length, SOON).toBe(1);
+    expect(studio.asked).toHaveLength(1);
+  });
+
   it("is closed for good where the broker refuses the token, and says what to check", async () => {
     const { link } = make({ token: "stolen" });
     await expect(link.open(AbortSignal.timeout(30_000))).rejects.toMatchObject({
@@ -241,13 +263,13 @@ describe("a link to a machine behind a mailbox", () => {
     ['{"error":"The queue is full.","outcome":"not run","code":"limit"}', "limit", false],
     ['{"error":"It ended while it ran.","outcome":"unknown"}', "outcome-unknown", true],
     ['{"error":"bad mcp request: x","code":"no such code"}', "unavailable", true],
-    ['{"odd":1}', "protocol", true],
-  ])("reads the answer %s as a fault %s", async (body, code, sent) => {
+    ['{"odd":1}', "protocol", true, "missing result"],
+  ])("reads the answer %s as a fault %s", async (body, code, sent, said = "") => {
     studio = await ScriptedSharer.open(test.url, () => body);
     const { link, seen } = await open();
     const ticket = call(link);
     await expect.poll(() => seen.failed.length, SOON).toBe(1);
-    expect(seen.failed[0]).toMatchObject({ ticket, sent, fault: { code } });
+    expect(seen.failed[0]).toMatchObject({ ticket, sent, fault: { code, message: expect.stringContaining(said) } });
   });
 
   it("takes progress by live frames, for the call that it is about", async () => {

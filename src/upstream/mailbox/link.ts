@@ -9,7 +9,7 @@ import type { MailboxUser, WorkerLine } from "../../mailbox/join/worker-line.js"
 import { BrokerRefusal } from "../../mailbox/peer/broker-error.js";
 import type { BrokerLine } from "../../mailbox/peer/line.js";
 import type { MailboxPresence, ReceivedLive, ReceivedMessage } from "../../mailbox/wire/broker-frames.js";
-import { Fault, type FaultCode, isFaultCode, OUTCOME_UNKNOWN, type WireFacts } from "../../protocol/errors.js";
+import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { locate, scanText } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
 import { sentence } from "../../runtime/expected-error.js";
@@ -18,7 +18,8 @@ import { safeUrl } from "../../runtime/redact/safe-url.js";
 import { redactorFor } from "../../runtime/redact/secrets-of.js";
 import { Table } from "../../runtime/table.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
-import { readLive, readReply, requestBody } from "./body.js";
+import { takenBack } from "../link/taken-back.js";
+import { failure, readLive, readReply, requestBody } from "./body.js";
 import { DrawnReply } from "./drawn-reply.js";
 import { awayText, Outgoing } from "./outgoing.js";
 
@@ -123,7 +124,22 @@ export class MailboxLink implements Link, MailboxUser {
       const reply = this.#replies.get(outgoing.draw);
       // What is given on as a stream goes on until its reader has it.
       if (reply?.isStreaming !== true) reply?.drop();
-    } else if (outgoing.wasTried && ticket.messageKey?.isTakenBack !== false) this.#cancel(outgoing.id);
+    } else if (outgoing.wasTried && !outgoing.isTakenBack && ticket.messageKey?.isTakenBack !== false)
+      this.#cancel(outgoing.id);
+  }
+
+  /** The broker knows whether the machine was handed the message. */
+  withdraw({ id }: Ticket): boolean | Promise<boolean> {
+    const outgoing = this.#outgoing.get(id);
+    if (outgoing === undefined || outgoing.draw !== undefined) return false;
+    if (!outgoing.wasTried) return true;
+    const { line } = this.#worker;
+    if (line === undefined) return false;
+    outgoing.isTakenBack = true;
+    return line.cancel(this.mailbox, outgoing.id).catch(() => {
+      outgoing.isTakenBack = false;
+      return false;
+    });
   }
 
   async close(): Promise<void> {
@@ -216,7 +232,10 @@ export class MailboxLink implements Link, MailboxUser {
       this.#events.onMessage(Buffer.from(reply.text), ticket);
     } else if (reply.kind === "error") {
       const fault = failure(reply.error, reply.outcome, reply.code);
-      this.#events.onFailed(ticket, fault, reply.outcome !== "not run");
+      const neverRan = outgoing.isTakenBack && reply.outcome === "not run";
+      // It does not go out again.
+      if (neverRan) this.#events.onFailed(ticket, takenBack(fault.plain, true), true);
+      else this.#events.onFailed(ticket, fault, reply.outcome !== "not run");
     } else {
       const text = `${this.mailbox} answered with what is no answer: missing result.`;
       this.#events.onFailed(ticket, new Fault("protocol", text), true);
@@ -565,17 +584,6 @@ export class MailboxLink implements Link, MailboxUser {
       if (signal.aborted) onAbort();
     });
   }
-}
-
-/** What a machine or the broker says of a call that was not answered by a server. */
-function failure(error: string, outcome: "not run" | "unknown" | undefined, code: string | undefined): Fault {
-  if (outcome === "unknown") {
-    const wire: WireFacts = { final: true };
-    const isSaid = /unknown/i.test(error);
-    return new Fault("outcome-unknown", sentence(error), isSaid ? { wire } : { wire, outcome: OUTCOME_UNKNOWN });
-  }
-  const own: FaultCode = code !== undefined && isFaultCode(code) ? code : "unavailable";
-  return new Fault(own, sentence(error));
 }
 
 function ticketIdOf(id: string | undefined): number {

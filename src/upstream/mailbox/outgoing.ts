@@ -19,6 +19,8 @@ export class Outgoing {
   state: "waiting" | "delivering" | "delivered" | "answered" = "waiting";
   /** It was written to a line at least once: the broker may have it. */
   wasTried = false;
+  /** The broker was told that it is taken back, or is being told. */
+  isTakenBack = false;
   /** When it is taken back because nobody is there to take it; undefined while somebody is. */
   awayDueMs: number | undefined = undefined;
   draw: Draw | undefined = undefined;

@@ -141,6 +141,10 @@ class CallInRounds implements UpstreamCall {
     return this.#call.refusal?.();
   }
 
+  get wasSent(): boolean {
+    return this.#rounds > 0 || this.#call.wasSent === true;
+  }
+
   repeated(): void {
     this.#call.repeated?.();
   }

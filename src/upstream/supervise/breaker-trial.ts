@@ -116,6 +116,10 @@ class TrialCall implements UpstreamCall {
     return this.inner.renderModern?.(id, clientInfo);
   }
 
+  get wasSent(): boolean {
+    return this.inner.wasSent === true;
+  }
+
   repeated(): void {
     this.inner.repeated?.();
   }
