@@ -4,7 +4,7 @@ import type { Listed, ListKind } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { renderReply } from "../protocol/reply.js";
-import { Catalog, type CatalogOptions } from "./catalog.js";
+import { Catalog, type CatalogOptions, type CatalogServer } from "./catalog.js";
 import type { View } from "./view.js";
 
 const listed = (...texts: string[]): Listed[] => texts.map((json) => ({ json, value: JSON.parse(json) as JsonObject }));
@@ -220,7 +220,10 @@ describe("changes", () => {
     expect(set('{"name":"a","x":{"p":1,"q":[2,1]}}', '{"name":"hidden"}')).toBe(false);
     expect(set('{"name":"a","x":{"p":1,"q":[2,1]}}', '{"name":"told","description":"1"}')).toBe(true);
     expect(set('{"name":"a","x":{"p":1,"q":[2,1]}}', '{"name":"told","description":"2"}')).toBe(false);
-    expect(set('{"name":"told","description":"2"}', '{"name":"a","x":{"p":1,"q":[2,1]}}')).toBe(true);
+    // Another order is none, and is what the next list has.
+    expect(set('{"name":"told","description":"2"}', '{"name":"a","x":{"p":1,"q":[2,1]}}')).toBe(false);
+    expect(namesOf(catalog)).toEqual(["s__told", "s__a"]);
+    expect(set('{"name":"told"}', '{"name":"b"}')).toBe(true);
     expect(set('{"name":"told"}')).toBe(true);
     expect(catalog.setList("stranger", "tools", tools("a"))).toBe(false);
   });
@@ -529,5 +532,20 @@ describe("tools whose calls may be kept", () => {
     catalog.setList("s", "tools", create({ inputSchema }));
     if (said === undefined) expect(catalog.notes()).toEqual([]);
     else expect(catalog.notes().join()).toContain(`in the argument "request_id", ${said}`);
+  });
+
+  it("are told of where the tool that is to confirm them is missing, or nobody who is believed says that it only reads", () => {
+    const reads = '{"name":"find","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}';
+    const notesOf = (more: Partial<CatalogServer>, has = listed(reads)) => {
+      const confirm = { key: undefined, confirm: { tool: ownToolName("find") } };
+      const catalog = catalogOf({}, { name: "s", outbox: new Map([[ownToolName("create"), confirm]]), ...more });
+      catalog.setList("s", "tools", [...create(), ...has]);
+      return catalog.notes().join();
+    };
+    expect(notesOf({}, [])).toContain('by the tool "find", which the server does not have');
+    expect(notesOf({})).toContain("nothing says that this one only reads");
+    expect(notesOf({ trust: "always" }, tools("find"))).toContain("nothing says that this one only reads");
+    expect(notesOf({ trust: "always" })).toBe("");
+    expect(notesOf({ tools: { find: { readOnly: true } } })).toBe("");
   });
 });

@@ -3,6 +3,7 @@
 
 import { type ExposedName, type OwnName, type OwnToolName, ownName, ownToolName } from "../contracts/names.js";
 import { RECEIPT_TOOL } from "../contracts/outbox.js";
+import type { Trust } from "../contracts/server-spec.js";
 import type { MenuMode, NameMode, Override } from "../contracts/settings.js";
 import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
@@ -51,12 +52,14 @@ export interface CatalogOptions extends CursorSeal {
 /** A server of the config. */
 export interface CatalogServer {
   readonly name: string;
-  readonly tools?: Readonly<Record<string, Override>> | undefined;
+  readonly tools?: Readonly<Record<string, Override & { readonly readOnly?: boolean | undefined }>> | undefined;
   readonly prompts?: Readonly<Record<string, Override>> | undefined;
   /** Patterns of the tools that are shown, by their own names. Undefined where all are. */
   readonly only?: readonly string[] | undefined;
   /** The tools whose calls may be kept. Undefined where there are none. */
   readonly outbox?: KeptTools | undefined;
+  /** `always`: what it says of its tools is believed. */
+  readonly trust?: Trust | undefined;
 }
 
 export type Resolved<Own extends OwnName> =
@@ -115,13 +118,19 @@ export class Catalog {
     return this.#changes(() => {
       const before = this.#servers;
       this.#servers = new Map();
-      for (const { name, tools, prompts, only, outbox } of servers) {
+      for (const { name, tools = {}, prompts, only, outbox, trust } of servers) {
         const known = before.get(name);
         this.#servers.set(name, {
           name,
           overrides: { tools: toOverrides(tools), prompts: toOverrides(prompts) },
           only: only?.map(readGlob),
           outbox,
+          readOnly: new Set(
+            Object.keys(tools)
+              .filter((own) => tools[own]?.readOnly)
+              .map(ownName),
+          ),
+          isTrusted: trust === "always",
           intro: known?.intro,
           lists: known?.lists ?? new Map<ListKind, ItemList>(),
           freshness: known?.freshness ?? new Map<ListKind, Freshness>(),
@@ -146,7 +155,7 @@ export class Catalog {
     if (known !== undefined) known.intro = intro;
   }
 
-  /** True where agents see a difference: another set, another order, another definition. Order of members is none. */
+  /** True where agents see a difference: another set, another definition. Order is none, of entries or of members. */
   setList(server: string, kind: ListKind, listed: readonly Listed[], freshness?: Freshness): boolean {
     const known = this.#servers.get(server);
     if (known === undefined) return false;

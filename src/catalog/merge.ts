@@ -4,11 +4,12 @@
 import { exposedName, ownToolName } from "../contracts/names.js";
 import type { Listed, ListKind } from "../contracts/upstream.js";
 import { refusedKey } from "../protocol/definitions/key-argument.js";
+import { isObject } from "../protocol/jsonrpc.js";
 import { fits } from "../runtime/glob.js";
 import { Conflicts } from "./conflicts.js";
 import { type Item, type ItemList, type Rendered, renderItem, sameDefinition } from "./items.js";
 import { type Assignment, assignNames, type NamingOptions, type Owner } from "./names.js";
-import { hides, type KnownServer, type NamedKind, settingsOf } from "./snapshot.js";
+import { hides, type KeptTerms, type KnownServer, type NamedKind, settingsOf } from "./snapshot.js";
 
 /** One entry as agents see it. */
 export interface Entry extends Rendered {
@@ -57,8 +58,7 @@ export function mergeNamed(
     const unused = new Set(overrides.keys());
     for (const item of list.items) {
       unused.delete(item.own);
-      const refused = kind === "tools" ? keyNote(known, item) : undefined;
-      if (refused !== undefined) notes.push(refused);
+      if (kind === "tools") notes.push(...keptNotes(known, item, list));
       const name = assignment.exposed.get(known.name)?.get(item.own);
       if (name === undefined) continue;
       const override = overrides.get(item.own)?.description;
@@ -87,10 +87,35 @@ function isKept({ outbox }: KnownServer, kind: NamedKind, { own }: Item): boolea
   return kind === "tools" && outbox?.has(ownToolName(own)) === true;
 }
 
+/** What the server's own list says against the outbox of a tool. */
+function keptNotes(known: KnownServer, item: Item, list: ItemList): string[] {
+  const terms = known.outbox?.get?.(ownToolName(item.own));
+  if (terms === undefined) return [];
+  return [keyNote(known, item, terms), confirmNote(known, item, list, terms)].filter((note) => note !== undefined);
+}
+
 /** What is wrong with the place of a key, where the tool's own schema does not take it there. */
-function keyNote({ name, outbox }: KnownServer, { own, value }: Item): string | undefined {
-  const key = outbox?.get?.(ownToolName(own))?.key;
+function keyNote({ name }: KnownServer, { own, value }: Item, { key }: KeptTerms): string | undefined {
   return key?.in === "argument" ? refusedKey(name, own, value["inputSchema"], key.path) : undefined;
+}
+
+/** What is asked again and again by itself must be there, and change nothing. */
+function confirmNote(
+  { name, readOnly, isTrusted }: KnownServer,
+  { own }: Item,
+  { items }: ItemList,
+  { confirm }: KeptTerms,
+): string | undefined {
+  if (confirm === undefined) return undefined;
+  const asked = items.find((one) => one.own === confirm.tool);
+  const what = `Tool "${own}" of server "${name}" has "confirm" in its "outbox", by the tool "${confirm.tool}"`;
+  if (asked === undefined) {
+    return `${what}, which the server does not have: what may have happened stays unknown. Name one that it has.`;
+  }
+  const annotations = asked.value["annotations"];
+  const saysSo = isTrusted && isObject(annotations) && annotations["readOnlyHint"] === true;
+  if (saysSo || readOnly.has(asked.own)) return undefined;
+  return `${what}, and nothing says that this one only reads. Where it does, say so in the config: "readOnly": true.`;
 }
 
 /** The patterns of `only` that show nothing: mostly a name that is misspelt. */
@@ -156,7 +181,10 @@ export function visible(known: KnownServer, kind: ListKind, list: ItemList | und
   return isNamed(kind) ? items.filter(({ own }) => !hides(known, kind, own)) : items;
 }
 
-/** True for the same set, order and definitions, as far as agents see them. */
+/**
+ * True for the same set and definitions, as far as agents see them. Their order means nothing, and some servers give another
+ * at each reading: each agent would read its list again, and its model the whole prompt, for nothing.
+ */
 export function sameForAgents(
   known: KnownServer,
   kind: ListKind,
@@ -165,10 +193,11 @@ export function sameForAgents(
 ): boolean {
   const a = visible(known, kind, before);
   const b = visible(known, kind, after);
+  const others = new Map(b.map((item) => [item.own, item]));
   return (
     a.length === b.length &&
-    a.every((item, i) => {
-      const other = b[i];
+    a.every((item) => {
+      const other = others.get(item.own);
       const described = isNamed(kind) && known.overrides[kind].get(item.own)?.description !== undefined;
       return other !== undefined && sameDefinition(item, other, described ? "description" : undefined);
     })

@@ -1,7 +1,7 @@
 // What is known of one server, and how that goes to disk and back. Who keeps it on disk is not decided here.
 
 import { type ExposedName, exposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
-import type { KeyPlace } from "../contracts/outbox.js";
+import type { ConfirmTerms, KeyPlace } from "../contracts/outbox.js";
 import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { type ItemList, readItems } from "./items.js";
@@ -15,8 +15,15 @@ export type NamedKind = "tools" | "prompts";
 /** Which tools of a server are answered with a receipt where it is away. */
 export interface KeptTools {
   has(tool: OwnToolName): boolean;
-  /** Where the server wants the key of a call. Absent where nobody knows. */
-  get?(tool: OwnToolName): { readonly key: KeyPlace | undefined } | undefined;
+  /** What the config says of the tool. Absent where nobody knows. */
+  get?(tool: OwnToolName): KeptTerms | undefined;
+}
+
+export interface KeptTerms {
+  /** Where the server wants the key of a call. */
+  readonly key: KeyPlace | undefined;
+  /** The tool that is asked whether a call took effect. */
+  readonly confirm?: Pick<ConfirmTerms, "tool"> | undefined;
 }
 
 export interface KnownServer {
@@ -26,6 +33,10 @@ export interface KnownServer {
   readonly only: Shown | undefined;
   /** The tools whose calls may be kept. Undefined where there are none. */
   readonly outbox?: KeptTools | undefined;
+  /** The tools that the config calls read-only. */
+  readonly readOnly: ReadonlySet<OwnName>;
+  /** What it says of its tools is believed. */
+  readonly isTrusted: boolean;
   intro: ServerIntro | undefined;
   /** A list that is absent has never been read; an empty one has. */
   readonly lists: Map<ListKind, ItemList>;
