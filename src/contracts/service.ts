@@ -6,7 +6,7 @@ import type { JsonObject, RpcError } from "../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
 import type { ParamHeader } from "../protocol/param-headers.js";
 import type { Reply } from "../protocol/reply.js";
-import type { Caller } from "./caller.js";
+import type { Caller, Principal } from "./caller.js";
 import type { EarlyTrial, MessageKey } from "./upstream.js";
 
 /** What a `traceparent` may stand in, and anything else: `_meta`, or the headers of a request. */
@@ -86,6 +86,17 @@ export interface LoginDesk {
    */
   take(call: AgentCall, server: string, again: () => void, giveUp: () => void): boolean;
 }
+
+/** Who wanted a login: an operator, or the agent whose call was refused for want of one. */
+export type LoginWantedBy =
+  | { readonly by: "operator" }
+  | { readonly by: "call"; readonly principal: Pick<Principal, "id" | "role"> };
+
+/** `timeout`: nobody came back from its page; `cancelled`: nobody waited for it any more. */
+export type LoginOutcome = "ok" | "failed" | "timeout" | "cancelled";
+
+/** A login at a server that ended, well or not. */
+export type EndedLogin = { readonly server: string; readonly outcome: LoginOutcome } & LoginWantedBy;
 
 /** What an agent is told at initialize. */
 export interface Introduction {

@@ -127,6 +127,7 @@ const NO_GRANTS: GrantKeeper = {
   get: () => undefined,
   put: async () => {},
   delete: async () => {},
+  check: async () => {},
   alone: (act) => act(),
   watch: () => () => {},
 };

@@ -52,6 +52,8 @@ export interface GrantKeeper {
   /** On disk when it resolves. */
   put(grant: Grant): Promise<void>;
   delete(): Promise<void>;
+  /** Rejects where nothing can be kept now: a person does not go through a login for nothing. */
+  check(): Promise<void>;
   /**
    * One renewal at a time, of whichever entry: a refresh token that was given anew is good once, and an edit of the config
    * makes a second reader of the same login while the first one's renewal is still under way.
@@ -68,6 +70,9 @@ export interface GrantStore {
   /** Where other gateways have the same logins: who of them renews one. */
   readonly claims?: RenewalClaims | undefined;
 }
+
+/** A server is never called that. To delete what is not there is a write like any other, and changes nothing. */
+const NO_SERVER = "";
 
 /** Who is at work on each login, by the map that they are kept in. There are no more than servers. */
 const turns = new WeakMap<object, Map<string, Promise<unknown>>>();
@@ -87,6 +92,7 @@ export function grantKeeper(
     },
     put: (grant) => map.put(server, { server, sealed: vault.seal(purpose, grant) }),
     delete: () => map.delete(server),
+    check: () => map.delete(NO_SERVER),
     alone(act) {
       const ofMap = turns.get(map) ?? new Map<string, Promise<unknown>>();
       turns.set(map, ofMap);

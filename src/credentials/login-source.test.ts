@@ -372,6 +372,40 @@ describe("a login by OAuth", () => {
     expect(authority.asked.at(-1)?.url).toBe(`${ISSUER}/revoke`);
   });
 
+  it("is neither begun, traded for nor ended while nothing can be kept, and one that is there goes on [engine-away]", async () => {
+    const { authority, source, credential } = await loggedIn();
+    const { state } = await source.begin(BACK);
+    const [asked, { put, delete: remove }] = [authority.asked.length, map];
+    const away = async () => {
+      throw new Error("the engine is away, and nothing was written.");
+    };
+    Object.assign(map, { put: away, delete: away });
+    const refused = /the engine is away, and nothing was written\./;
+    await expect(source.begin(BACK)).rejects.toThrow(refused);
+    await expect(source.finish({ state, code: "again", iss: ISSUER, error: undefined })).rejects.toThrow(refused);
+    await expect(source.logout()).rejects.toThrow(refused);
+    // Nobody was asked for anything, no code was spent, and no token was given back.
+    expect([authority.asked.length, credential.token(), source.needsLogin]).toEqual([asked, "access-1", false]);
+    // What a renewal gives was good once: it is used although it cannot be kept.
+    authority.token = () => gives();
+    expect(await credential.refused("access-1")).toBe(false);
+    expect(await source.read()).toBe("access-2");
+
+    Object.assign(map, { put, delete: remove });
+    expect(await source.logout()).toBe(true);
+    expect(authority.asked.at(-1)?.body.get("token")).toBe("refresh-2");
+  });
+
+  it("whose tokens cannot be kept at its end is no login: they are given back, and the one before goes on [engine-away]", async () => {
+    const { authority, source, credential } = await loggedIn();
+    const { state } = await source.begin(BACK);
+    Object.assign(map, { put: () => Promise.reject(new Error("the engine is away.")) });
+    authority.token = () => gives();
+    await expect(source.finish({ state, code: "again", iss: ISSUER, error: undefined })).rejects.toThrow(/away\./);
+    expect(authority.asked.at(-1)?.body.get("token")).toBe("refresh-2");
+    expect([source.read(), source.finished, credential.token()]).toEqual(["access-1", 1, "access-1"]);
+  });
+
   it("that lacks a scope is not renewed for it: the next login asks for all that was granted and for that", async () => {
     const { authority, source, credential } = await loggedIn();
     const challenge = 'Bearer error="insufficient_scope", scope="write"';

@@ -173,13 +173,17 @@ export class LoginSource extends RenewedSource {
       const answer = await protocol.refresh(grant.issuer, client, refresh, fetch);
       // Somebody logged in or out meanwhile: these tokens are of the login before.
       if (generation !== this.#generation || this.#isReplaced(grant.tokens)) return this.#grant?.tokens.access;
-      await this.#keep({ ...grant, tokens: this.taken(answer, grant.tokens.scopes) });
+      const renewed = { ...grant, tokens: this.taken(answer, grant.tokens.scopes) };
+      // In memory first: what it shows there was good once, and these are all that is left where they cannot be kept.
+      this.#use(renewed);
+      await this.#grants.put(renewed);
     } catch (error) {
       if (generation !== this.#generation) return this.#grant?.tokens.access;
       if (!protocol.isFinal(error)) throw error;
       if (this.#isReplaced(grant.tokens)) return this.#grant?.tokens.access;
       this.options.log(`its login is over: ${sentence(this.shown(protocol.complaintOf(error)))} ${this.remedy}`);
-      await this.#drop();
+      this.#use(undefined);
+      await this.#grants.delete();
     }
     return this.#grant?.tokens.access;
   }
@@ -187,6 +191,7 @@ export class LoginSource extends RenewedSource {
   /** Finds who gives tokens, and what a person has to open. The browser comes back to `redirectUri`. */
   begin(redirectUri: string): Promise<BegunLogin> {
     return this.step("could not be begun", async (protocol, fetch) => {
+      await this.#grants.check();
       const { metadataUrl, scopes: challenged } = await this.heard(fetch);
       const issuer = await protocol.discover(this.options.serverUrl, metadataUrl, fetch);
       const scopes = this.#scopesFor(issuer, challenged);
@@ -235,6 +240,8 @@ export class LoginSource extends RenewedSource {
       }
       if (code === undefined || error !== undefined)
         throw new Error(`it was refused there (${error ?? "without a code"})`);
+      // A code is good once. What it is traded for has to be kept.
+      await this.#grants.check();
       const { issuer, client, scopes, redirectUri, verifier } = pending;
       this.#shownThere = [code, verifier, client.client_secret];
       const answer = await protocol.exchange(issuer, client, { code, iss, verifier, redirectUri }, fetch);
@@ -244,21 +251,30 @@ export class LoginSource extends RenewedSource {
         throw new Error("somebody logged out meanwhile. Begin it again");
       }
       this.#generation++;
+      const grant = { issuer, client, redirectUri, tokens };
+      try {
+        await this.#grants.put(grant);
+      } catch (error) {
+        // The login before, if there was one, goes on being used. Nobody knows of these tokens any more.
+        await protocol.revoke(issuer, client, tokens, fetch).catch(() => {});
+        throw error;
+      }
+      this.#use(grant);
       this.#lacking = [];
-      await this.#keep({ issuer, client, redirectUri, tokens });
       this.changed();
       this.#finished++;
     });
   }
 
-  /** Forgets the login, and tells whoever gave it. Resolves with whether there was one. */
+  /** Forgets the login, and tells whoever gave it. Resolves with whether there was one. Where it rejects, the login is what it was. */
   async logout(): Promise<boolean> {
     const grant = this.tokens() === undefined ? undefined : this.#grant;
     this.#generation++;
     this.#logouts++;
-    this.#lacking = [];
     this.#pending.clear();
-    await this.#drop();
+    await this.#grants.delete();
+    this.#use(undefined);
+    this.#lacking = [];
     this.changed();
     if (grant === undefined) return false;
     await this.step("could not be revoked there", (protocol, fetch) =>
@@ -277,16 +293,9 @@ export class LoginSource extends RenewedSource {
     return kept?.access !== access || kept.refresh !== refresh;
   }
 
-  async #keep(grant: Grant): Promise<void> {
+  #use(grant: Grant | undefined): void {
     this.#grant = grant;
     this.#isRead = true;
-    await this.#grants.put(grant);
-  }
-
-  async #drop(): Promise<void> {
-    this.#grant = undefined;
-    this.#isRead = true;
-    await this.#grants.delete();
   }
 }
 

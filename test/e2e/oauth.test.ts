@@ -79,7 +79,9 @@ describe("a login in a browser", () => {
       await later.waitFor("read");
       expect(await later.text("write", { n: 2 })).toBe("write 2");
 
+      expect((await authority.tell("look")).isLive).toBe(true);
       expect((await toolway(next, "logout", "linear")).out).toBe("Logged out at linear.\n");
+      expect((await authority.tell("look")).isLive).toBe(false);
       await until("its tools to be gone", async () => (await later.names()).length === 0);
       expect(await needs(next)).toBe(true);
     },
@@ -91,7 +93,8 @@ describe("a login in the middle of a call", () => {
   it("is asked of an agent that takes pages, in both eras, once for all of its calls, and they go on when the browser is done [token-unseen]", async () => {
     const authority = await authorityOfTest();
     const entry = { url: authority.url, auth: "oauth" };
-    const gateway = await startGateway({ names: "prefixed", mcpServers: { legacy: entry, modern: entry } });
+    const servers = { legacy: entry, modern: entry };
+    const gateway = await startGateway({ names: "prefixed", audit: {}, mcpServers: servers } as never);
     for (const era of ERAS) {
       await logInByHand(gateway, era);
       const agent = await connect(era, gateway);
@@ -115,6 +118,15 @@ describe("a login in the middle of a call", () => {
         expect(told.params["elicitationId"]).toBe(asked.params["elicitationId"]);
       }
     }
+    // Each is one line, by whom it was.
+    const { out } = await toolway(gateway, "audit", "--json");
+    const lines = out.split("\n").filter((line) => line.includes('"kind":"login"'));
+    expect(lines.map((line) => JSON.parse(line) as object).reverse()).toMatchObject(
+      ERAS.flatMap((server) => [
+        { server, by: "operator", outcome: "ok" },
+        { server, by: "call", principal: "local", outcome: "ok" },
+      ]),
+    );
   });
 });
 
@@ -137,8 +149,11 @@ describe("a login at a server behind an executor", () => {
     await agent.waitFor("read");
     await authority.tell("expire");
     expect(await agent.text("read", { n: 1 })).toBe("read 1");
-    const { grants } = await authority.tell("look");
-    expect(grants).toEqual(["authorization_code", "refresh_token"]);
+    const { grants, isLive } = await authority.tell("look");
+    expect([grants, isLive]).toEqual([["authorization_code", "refresh_token"], true]);
+    // A logout revokes what was given, there too.
+    expect((await toolway(gateway, "logout", "linear")).out).toBe("Logged out at linear.\n");
+    expect((await authority.tell("look")).isLive).toBe(false);
   });
 });
 

@@ -18,7 +18,9 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
   // For each try: what one leaves (a node that is killed, tokens) would fail the next.
   beforeEach(async () => {
     nats = await startNats();
-    const config = { mcpServers: { fidelity: entry("fidelity") } };
+    // Nobody answers at the second: a login there would say so, if it came so far as to ask.
+    const linear = { url: "http://127.0.0.1:9/mcp", auth: "oauth" as const };
+    const config = { mcpServers: { fidelity: entry("fidelity"), linear } };
     lasting = await startOnEngine(nats, config, { staleMs: 600_000 });
     strict = await startOnEngine(nats, config, { staleMs: 1, failReady: true });
     for (const { gateway } of [lasting, strict]) await gateway.servers.get("fidelity")?.firstTry;
@@ -55,6 +57,8 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       refused,
     );
     expect(lasting.gateway.runs.size).toBe(0);
+    const login = () => lasting.gateway.logins.begin("linear", "http://127.0.0.1:1/callback");
+    await expect(login()).rejects.toMatchObject(refused);
     // A revocation that cannot be told to the others is told to whoever asks for it, and holds here at once.
     await expect(tokens.revoke("other")).rejects.toMatchObject(refused);
     expect((await post(lasting, other, { id: 1, method: "ping" })).status).toBe(401);
@@ -73,6 +77,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     expect(await readyz(strict)).toBe(200);
     await until("a write", () => tokens.create({ id: "late", role: "default" }, Date.now()));
     await until("it at the other", () => strict.gateway.state.tokens.has("late"));
+    await expect(login()).rejects.toThrow("127.0.0.1:9");
     await tokens.revoke("other");
     await until("the end of the token at the other", () => !strict.gateway.state.tokens.has("other"));
   });

@@ -90,6 +90,8 @@ function lineText({ seq, time, kind, ...rest }: AuditLine): string {
       const receipt = text("receipt") === undefined ? "" : `, receipt ${text("receipt")}`;
       return `${head} ${who} ${where}: ${text("outcome") ?? text("why") ?? "refused"}${rule}${more}${took}${receipt}`;
     }
+    case "login":
+      return `${head} at ${text("server")} by ${text("principal") ?? "an operator"}: ${text("outcome")}`;
     case "operator":
       return `${head} by the ${text("by")}: ${text("act")} ${JSON.stringify(rest["target"])}: ${text("outcome")}`;
     default:

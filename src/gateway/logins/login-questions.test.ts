@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Caller } from "../../contracts/caller.js";
-import type { AgentCall } from "../../contracts/service.js";
+import type { AgentCall, EndedLogin } from "../../contracts/service.js";
 import type { LoginAnswer } from "../../credentials/login-source.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 import type { RequestMessage, ResponseMessage } from "../../protocol/message.js";
@@ -21,6 +21,7 @@ class Agent {
     { era = "legacy", capabilities = URL_PAGES }: { era?: Caller["era"]; capabilities?: JsonObject } = {},
   ) {
     this.caller = {
+      principal: { id: `agent-${sessionKey}`, role: "dev" },
       sessionKey,
       era,
       capabilities,
@@ -58,11 +59,12 @@ let back: (answer: LoginAnswer) => void;
 let finishFails: boolean;
 let isStopped: boolean;
 let logged: string[];
+let told: EndedLogin[];
 let desk: LoginQuestions;
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
-  [finished, begun, closed, isNear, finishFails, isStopped, logged] = [0, 0, 0, true, false, false, []];
+  [finished, begun, closed, isNear, finishFails, isStopped, logged, told] = [0, 0, 0, true, false, false, [], []];
   desk = new LoginQuestions({
     loginOf: (server) =>
       server !== "linear"
@@ -91,6 +93,7 @@ beforeEach(() => {
       close: () => void closed++,
     }),
     log: (text) => void logged.push(text),
+    ended: (login) => void told.push(login),
   });
 });
 
@@ -154,6 +157,34 @@ describe("a login in the middle of a call", () => {
     await desk.open("linear");
     await vi.advanceTimersByTimeAsync(5 * 60_000);
     expect([closed, vi.getTimerCount()]).toEqual([3, 0]);
+  });
+
+  it("is told once when it has ended, well or not, with whose call or which person began it [audit-tells]", async () => {
+    const [one, other] = [new Agent("1"), new Agent("2")];
+    for (const agent of [one, other]) refused(agent);
+    await settled();
+    back(ANSWER);
+    await settled();
+    await vi.advanceTimersByTimeAsync(1_000);
+    await desk.open("linear");
+    finishFails = true;
+    back(ANSWER);
+    await settled();
+    await desk.open("linear");
+    await vi.advanceTimersByTimeAsync(5 * 60_000);
+    // By `toolway login`: that one tells of it.
+    refused(other);
+    finished++;
+    await vi.advanceTimersByTimeAsync(300);
+    refused(other).call.onCancel?.("no need");
+    await settled();
+    const first = { server: "linear", by: "call", principal: { id: "agent-1", role: "dev" } };
+    expect(told).toEqual([
+      { ...first, outcome: "ok" },
+      { server: "linear", by: "operator", outcome: "failed" },
+      { server: "linear", by: "operator", outcome: "timeout" },
+      { ...first, principal: { id: "agent-2", role: "dev" }, outcome: "cancelled" },
+    ]);
   });
 
   it("that a user declines is the refusal for that agent's calls alone [token-unseen]", async () => {

@@ -4,7 +4,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { Caller } from "../../contracts/caller.js";
-import type { AgentCall, LoginDesk } from "../../contracts/service.js";
+import type { AgentCall, EndedLogin, LoginDesk, LoginOutcome, LoginWantedBy } from "../../contracts/service.js";
 import type { BegunLogin, LoginAnswer } from "../../credentials/login-source.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject } from "../../protocol/jsonrpc.js";
@@ -43,6 +43,8 @@ interface QuestionParts {
   readonly isNear: () => boolean;
   readonly listen: (port: number | undefined) => Promise<Callback>;
   readonly log: (text: string) => void;
+  /** Told once of each that ended here; one that was made otherwise meanwhile is told by whoever made it. */
+  readonly ended: (login: EndedLogin) => void;
 }
 
 /** One login that is under way, and who waits for it. */
@@ -56,7 +58,8 @@ interface UnderWay {
   readonly asked: Map<string, Promise<boolean>>;
   /** Somebody is on the page: the login goes on, however long that takes them and their agent waits. */
   isVisited: boolean;
-  end(isIn: boolean): void;
+  /** `elsewhere`: somebody has logged in otherwise. */
+  end(outcome: LoginOutcome | "elsewhere"): void;
 }
 
 export class LoginQuestions implements LoginDesk {
@@ -73,7 +76,8 @@ export class LoginQuestions implements LoginDesk {
     if (!takesPages(caller) || caller.beforeSend !== undefined || !this.#parts.isNear()) return false;
     const login = this.#parts.loginOf(server);
     if (login === undefined) return false;
-    const underWay = this.#underWay.get(server) ?? this.#begin(server, login);
+    const underWay =
+      this.#underWay.get(server) ?? this.#begin(server, login, { by: "call", principal: caller.principal });
     if (underWay.waiting >= MAX_WAITING) return false;
     underWay.waiting++;
     let isOver = false;
@@ -82,7 +86,7 @@ export class LoginQuestions implements LoginDesk {
       isOver = true;
       call.onCancel = undefined;
       act();
-      if (--underWay.waiting === 0 && !underWay.isVisited) underWay.end(false);
+      if (--underWay.waiting === 0 && !underWay.isVisited) underWay.end("cancelled");
     };
     call.onCancel = (reason) =>
       settle(() => call.reply(faultReply(new Fault("cancelled", reason ?? `${call.message.method} was taken back.`))));
@@ -100,7 +104,7 @@ export class LoginQuestions implements LoginDesk {
   open(server: string): Promise<string> | undefined {
     const login = this.#parts.loginOf(server);
     if (login === undefined) return undefined;
-    const underWay = this.#underWay.get(server) ?? this.#begin(server, login);
+    const underWay = this.#underWay.get(server) ?? this.#begin(server, login, { by: "operator" });
     underWay.isVisited = true;
     return underWay.begun;
   }
@@ -127,25 +131,28 @@ export class LoginQuestions implements LoginDesk {
     return asked;
   }
 
-  #begin(server: string, login: LoginInCall): UnderWay {
+  #begin(server: string, login: LoginInCall, wanted: LoginWantedBy): UnderWay {
     const before = login.finished;
     let callback: Callback | undefined;
     let isEnded = false;
+    let isAnswered = false;
     let end: UnderWay["end"] = () => {};
     const done = new Promise<boolean>((resolve) => {
-      const timer = setTimeout(() => end(false), LOGIN_MS).unref();
+      const timer = setTimeout(() => end("timeout"), LOGIN_MS).unref();
       const look = setInterval(() => {
-        if (login.finished !== before) end(true);
-        else if (login.isStopped) end(false);
+        // What the browser brought back ends it by itself.
+        if (login.finished !== before && !isAnswered) end("elsewhere");
+        else if (login.isStopped) end("cancelled");
       }, LOOK_MS).unref();
-      end = (isIn) => {
+      end = (outcome) => {
         if (isEnded) return;
         isEnded = true;
         clearTimeout(timer);
         clearInterval(look);
         callback?.close();
         if (this.#underWay.get(server) === underWay) this.#underWay.delete(server);
-        resolve(isIn);
+        if (outcome !== "elsewhere") this.#parts.ended({ server, outcome, ...wanted });
+        resolve(outcome === "ok" || outcome === "elsewhere");
       };
     });
     const begin = async (): Promise<string> => {
@@ -153,17 +160,18 @@ export class LoginQuestions implements LoginDesk {
       // Nobody waits any more.
       if (isEnded) callback.close();
       const { address, state } = await login.begin(callback.redirectUri);
-      void callback.answerTo(state).then((answer) =>
-        login.finish(answer).then(
-          () => end(true),
+      void callback.answerTo(state).then((answer) => {
+        isAnswered = true;
+        return login.finish(answer).then(
+          () => end("ok"),
           (error: Error) => failed(error),
-        ),
-      );
+        );
+      });
       return address;
     };
     const failed = (error: Error): void => {
       this.#parts.log(`server "${server}": a login that was begun failed: ${error.message}`);
-      end(false);
+      end("failed");
     };
     const begun = begin();
     begun.catch(failed);

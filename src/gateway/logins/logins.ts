@@ -3,7 +3,7 @@
 
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Target } from "../../contracts/server-spec.js";
-import type { LoginDesk } from "../../contracts/service.js";
+import type { EndedLogin, LoginDesk } from "../../contracts/service.js";
 import type { CredentialStatus } from "../../contracts/status.js";
 import { ControlError, type ControlRoutes } from "../../control/server.js";
 import type { Credentials } from "../../credentials/credentials.js";
@@ -30,6 +30,7 @@ interface LoginStages {
   readonly catalog: Pick<Catalog, "remove">;
   readonly cache: { invalidate(server: string): void };
   readonly lists: { forget(server: string): void };
+  readonly records: { readonly audit: { login(login: EndedLogin): void } | undefined };
   readonly pipeline: {
     readonly sessions: Pick<Pipeline["sessions"], "listChanged">;
     readonly sender: { logins: LoginDesk | undefined };
@@ -61,6 +62,7 @@ export class Logins {
       // Loaded when the first is asked for: a start has no file more to open.
       listen: async (port) => (await import("../../credentials/callback.js")).listenForCallback(port),
       log: (text) => log.warn(text),
+      ended: (login) => this.#stages.records.audit?.login(login),
     });
     stages.pipeline.sender.logins = this.#questions;
   }
@@ -105,7 +107,12 @@ export class Logins {
 
   async finish(server: string, answer: LoginAnswer): Promise<CredentialStatus | undefined> {
     const { login, target } = this.#of(server);
-    await login.finish(answer);
+    const told = (outcome: "ok" | "failed") => this.#stages.records.audit?.login({ server, outcome, by: "operator" });
+    await login.finish(answer).catch((error: unknown) => {
+      told("failed");
+      throw error;
+    });
+    told("ok");
     return this.#stages.credentials.status(target);
   }
 

@@ -3,6 +3,7 @@
 // room again.
 
 import type { EndedWrite } from "../../contracts/outbox.js";
+import type { EndedLogin } from "../../contracts/service.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
@@ -156,6 +157,12 @@ export class AuditLog implements CallSink {
         receipt: id,
       }),
     );
+  }
+
+  login({ server, outcome, ...wanted }: EndedLogin): void {
+    const time = this.#time(this.#options.wall());
+    const whose = wanted.by === "call" ? { principal: wanted.principal.id, role: wanted.principal.role } : undefined;
+    this.add(JSON.stringify({ time, kind: "login", by: wanted.by, ...whose, server, outcome }));
   }
 
   /** A request that was refused at the door: whose token is not known. */
