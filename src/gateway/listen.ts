@@ -49,7 +49,7 @@ export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
     records: state.sessions,
     ready,
     staleForMs: engine && (() => engine.staleForMs()),
-    homes: engine && homesOf(engine, catalog, servers),
+    homes: engine && homesOf(engine, catalog, servers, (text) => log.info(text)),
     held,
     isBroker: isBrokerAlone(config),
     ...endpointSettings(config),

@@ -10,6 +10,8 @@ export interface Homes {
   gateways(): readonly string[];
   /** A connection on which that gateway's endpoint speaks HTTP, as to an agent. Rejects where it is not there. */
   connect(gateway: string): Promise<Duplex>;
+  /** Something came that lives at a gateway which is not there any more. The log says so, once for each that was lost. */
+  gone(gateway: string): void;
   /** Whether a request is for a server that has a process of its own for each session. */
   isOfSession(
     method: string,

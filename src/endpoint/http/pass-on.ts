@@ -34,8 +34,11 @@ export function passOn(
         if (res.destroyed) stream.destroy();
         else exchange(stream, req, res, text);
       },
-      // Whoever has gone meanwhile is served by nobody: nothing would tell that call that it is to end.
-      () => res.destroyed || nobody(),
+      () => {
+        homes.gone(gateway);
+        // Whoever has gone meanwhile is served by nobody: nothing would tell that call that it is to end.
+        if (!res.destroyed) nobody();
+      },
     )
     // What is thrown here is caught by nobody else, and would end the process.
     .catch(() => {
@@ -67,16 +70,24 @@ function exchange(stream: Duplex, req: IncomingMessage, res: ServerResponse, tex
   });
 }
 
-/** The same to another gateway whose answer nobody waits for. */
-export function tellToo(homes: Homes, gateway: string, req: IncomingMessage, text: string): void {
-  homes
-    .connect(gateway)
-    .then((stream) => {
+/** The same to another gateway, whose answer the agent is not shown. Resolves with whether it took what it was told. */
+export async function tellToo(homes: Homes, gateway: string, req: IncomingMessage, text: string): Promise<boolean> {
+  try {
+    const stream = await homes.connect(gateway);
+    return await new Promise((resolve) => {
       const passed = asked(stream, req, text);
-      passed.on("response", (answer) => answer.resume());
-      passed.on("error", () => stream.destroy());
-    })
-    .catch(() => {});
+      passed.on("response", (answer) => {
+        answer.resume();
+        resolve(answer.statusCode === 202);
+      });
+      passed.on("error", () => {
+        stream.destroy();
+        resolve(false);
+      });
+    });
+  } catch {
+    return false;
+  }
 }
 
 function asked(stream: Duplex, req: IncomingMessage, text: string | undefined) {

@@ -64,7 +64,8 @@ export class LegacyPosts {
       message.kind !== "request" &&
       !this.#sessions.has(String(post.req.headers["mcp-session-id"]))
     ) {
-      accepted(post.res);
+      if (message.kind === "response") refusePost(post, ErrorCode.invalidParams, NOBODY_ASKS);
+      else accepted(post.res);
       return;
     }
     const session = this.#session(post, message);
@@ -74,8 +75,12 @@ export class LegacyPosts {
       else this.#requestAtHome(this.#homes, post, session, message);
     } else {
       const isHere = this.#take(session, message);
-      if (this.#homes !== undefined && !isHere && !post.isPassed) this.#tellOthers(this.#homes, post, message.text);
-      accepted(post.res);
+      if (this.#homes === undefined || isHere) accepted(post.res);
+      else if (message.kind === "response") void this.#answerElsewhere(this.#homes, post, message.text);
+      else {
+        if (!post.isPassed) void this.#tellOthers(this.#homes, post, message.text);
+        accepted(post.res);
+      }
     }
   }
 
@@ -90,8 +95,19 @@ export class LegacyPosts {
     else passOn(homes, home, post.req, post.res, message.text, () => this.#request(post, session, message));
   }
 
-  #tellOthers(homes: Homes, { req }: AgentPost, text: string): void {
-    for (const gateway of homes.gateways()) if (gateway !== homes.self) tellToo(homes, gateway, req, text);
+  /** Whether each of the others took it, in time. */
+  #tellOthers(homes: Homes, { req }: AgentPost, text: string): Promise<boolean>[] {
+    const others = homes.gateways().filter((gateway) => gateway !== homes.self);
+    return others.map((gateway) => tellToo(homes, gateway, req, text));
+  }
+
+  /** An agent whose answer reaches nobody is told so: the call that asked is gone with its gateway, or over. */
+  async #answerElsewhere(homes: Homes, post: AgentPost, text: string): Promise<void> {
+    const others = post.isPassed ? [] : this.#tellOthers(homes, post, text);
+    const isTaken = await Promise.any(others.map(async (one) => (await one) || Promise.reject())).catch(() => false);
+    if (post.res.destroyed) return;
+    if (isTaken) accepted(post.res);
+    else refusePost(post, ErrorCode.invalidParams, NOBODY_ASKS);
   }
 
   /** The session that the request names, or undefined after the request has been refused. */
@@ -185,6 +201,9 @@ export class LegacyPosts {
   }
 }
 
+/** The protocol has an error status for an answer that is not accepted. */
+const NOBODY_ASKS =
+  "Nobody waits for this answer: the call that asked is over, or its gateway is gone. Repeat the call.";
 export const UNKNOWN_MESSAGE = "No such session, or it has ended. Send initialize to begin a new one.";
 export const FULL_MESSAGE = "All sessions that this endpoint can hold are in use. Try again later.";
 

@@ -1,11 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { homeOf } from "./home.js";
 
-const at = (self: string, there: readonly string[]) => ({ self, gateways: () => there });
+let gone: string[] = [];
+const at = (self: string, there: readonly string[]) => ({
+  self,
+  gateways: () => there,
+  gone: (gateway: string) => void gone.push(gateway),
+});
 
 describe("the home of a session", () => {
   it("is where it was made, while that gateway is there [restart-unseen]", () => {
+    gone = [];
     expect(homeOf("b", "k", at("a", ["a", "b", "c"]))).toBe("b");
+    expect(homeOf("b", "k", at("a", ["a"]))).toBe("a");
+    expect(gone).toEqual(["b"]);
     expect(homeOf(undefined, "k", at("a", []))).toBe("a");
   });
 

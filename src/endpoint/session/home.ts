@@ -5,9 +5,14 @@ import { createHash } from "node:crypto";
 import type { Homes } from "../../contracts/engine/homes.js";
 
 /** `madeAt`: the gateway that a sealed id names; undefined where it names none. `key` tells sessions apart. */
-export function homeOf(madeAt: string | undefined, key: string, homes: Pick<Homes, "self" | "gateways">): string {
+export function homeOf(
+  madeAt: string | undefined,
+  key: string,
+  homes: Pick<Homes, "self" | "gateways" | "gone">,
+): string {
   const there = homes.gateways();
   if (madeAt !== undefined && there.includes(madeAt)) return madeAt;
+  if (madeAt !== undefined) homes.gone(madeAt);
   let home = homes.self;
   let highest = "";
   for (const gateway of there) {

@@ -4,6 +4,8 @@ import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import type { Servers } from "../../contracts/servers.js";
 import { homesOf } from "./homes.js";
 
+const info = () => {};
+
 /** A catalog in which everything of the server "own" is called "own…", and nothing else is isolated. */
 function isOfSession(method: string, params: object, scope?: string): boolean {
   const serverOf = (name: string) => (name.startsWith("own") ? "own" : "shared");
@@ -17,7 +19,7 @@ function isOfSession(method: string, params: object, scope?: string): boolean {
   };
   const servers = { get: (name: string) => ({ isolation: name === "own" ? "session" : "shared" }) };
   const engine = { self: "a" } as unknown as GatewayEngine;
-  const homes = homesOf(engine, catalog as unknown as Catalog, servers as unknown as Servers);
+  const homes = homesOf(engine, catalog as unknown as Catalog, servers as unknown as Servers, info);
   return homes.isOfSession(method, params as Record<string, unknown>, scope);
 }
 
@@ -51,4 +53,20 @@ describe("what is for a process that one session has for itself", () => {
     }
     expect(isOfSession("tools/list", {}, "own")).toBe(false);
   });
+});
+
+it("a gateway that is gone is told of once, and none while nobody knows who is there [session-split] [bounded]", () => {
+  let state = "away";
+  const lines: string[] = [];
+  const engine = { self: "a", status: () => ({ state }) } as unknown as GatewayEngine;
+  const note = (text: string) => void lines.push(text);
+  const homes = homesOf(engine, {} as Catalog, {} as Servers, note);
+  homes.gone("b");
+  expect(lines).toEqual([]);
+  state = "connected";
+  for (let n = 0; n < 3; n++) for (const gateway of ["b", "c"]) homes.gone(gateway);
+  expect(lines.map((line) => line.split(":")[0])).toEqual(["gateway b is gone", "gateway c is gone"]);
+  for (let n = 0; n < 1_000; n++) homes.gone(`more-${n}`);
+  homes.gone("more-999");
+  expect(lines).toHaveLength(1_002);
 });

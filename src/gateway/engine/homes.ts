@@ -12,12 +12,31 @@ type Params = Parameters<Homes["isOfSession"]>[1];
 /** Streams of this kind carry HTTP to the endpoint of the gateway that takes them. */
 export const AGENTS = "agents";
 
-export function homesOf(engine: GatewayEngine, catalog: Catalog, servers: Servers): Homes {
+/** Gateways that are known to be gone. Each start of one has a name of its own; beyond these the first is told of anew. */
+const MAX_GONE = 1_000;
+
+export function homesOf(
+  engine: GatewayEngine,
+  catalog: Catalog,
+  servers: Servers,
+  info: (text: string) => void,
+): Homes {
+  const gone = new Set<string>();
   const isOwn = (server: string | undefined) => server !== undefined && servers.get(server)?.isolation === "session";
   return {
     self: engine.self,
     gateways: () => engine.partitions.gateways().map(({ gateway }) => gateway),
     connect: (gateway) => engine.peers.connect(gateway, AGENTS),
+    gone(gateway) {
+      // Without the engine nobody knows who is there.
+      if (gone.has(gateway) || engine.status().state !== "connected") return;
+      for (const first of gone) if (gone.size >= MAX_GONE) gone.delete(first);
+      gone.add(gateway);
+      info(
+        `gateway ${gateway} is gone: its sessions go on at the gateways that are there, and processes that sessions have for ` +
+          "themselves start anew; calls that waited there for answers are to be repeated",
+      );
+    },
     isOfSession(method, params, scope) {
       if (scope !== undefined) return isOwn(scope) && !isAboutLists(method);
       return isOwn(serverOf(catalog, method, params));
