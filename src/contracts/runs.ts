@@ -1,6 +1,9 @@
 // What `toolway run` and a gateway say to each other on the control socket, a line of JSON each. After its first line a
 // run says `{"kind":"end"}` when its agent has ended, to be given the closing figures; in between it is told them as they
-// change, since the gateway may be killed before that. Types only.
+// change, since the gateway may be killed before that. Types, and one name.
+
+/** In a run's folder: what of it is the user's and goes back. Only who knows how to give it back may remove such a folder. */
+export const GIVE_BACK_FILE = "give-back.json";
 
 /** The process of a run, by which a gateway that was started anew sees whether it still lives. */
 export interface ProcessMark {

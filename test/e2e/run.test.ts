@@ -222,6 +222,8 @@ describe("toolway run", () => {
     const [first, second] = await Promise.all([begin(["--", "my-agent"]), begin(["--", "my-agent"])]);
     const file = first.report().env["TOOLWAY_MCP_CONFIG"] ?? "";
     expect(readFileSync(file, "utf8")).toContain(first.secret);
+    // What it was given by files has its own secret in it, and nobody else's.
+    expect(textsIn(join(file, ".."))).not.toMatch(/canary/);
     first.one.child.kill("SIGKILL");
     await until("the end of its secret", async () => (await call(first, "echo"))[0] === 401, 5_000);
     await until("the sweep", () => !existsSync(file), 5_000);
@@ -234,6 +236,10 @@ describe("toolway run", () => {
   it("gives back what Gemini rotated and changed, also where the run was killed in between [run-clean]", async () => {
     const run = await begin(["gemini"]);
     const folder = join(run.report().env["GEMINI_CLI_HOME"] ?? "", ".gemini");
+    // Its settings and all else that was written for it name the variable of its secret, and hold none.
+    const written = textsIn(join(folder, "..", ".."));
+    expect(written).toContain("TOOLWAY_SESSION_TOKEN");
+    for (const secret of ["canary", run.secret]) expect(written).not.toContain(secret);
     const { renameSync } = await import("node:fs");
     writeFileSync(join(home, "fresh"), "rotated");
     renameSync(join(home, "fresh"), join(folder, "oauth_creds.json"));
@@ -329,6 +335,17 @@ describe("a line of toolway run", () => {
     expect(code).toBe(3);
     expect(report?.argv).toEqual(["x"]);
     expect(text).toContain("TOOLWAY_RUN is off: claude is started as it is");
+    // Asked what it would do, it says that, and starts nothing.
+    const dry = await ended(["claude", "--dry-run", "--", "x"], { TOOLWAY_RUN: "off" });
+    expect([dry.code, dry.report]).toEqual([0, undefined]);
+    expect(dry.text).toContain("TOOLWAY_RUN is off: claude is started as it is");
+    expect(dry.text).toContain(`arguments:\n  ${join(bin, "claude")}\n  x\n`);
+  });
+
+  it("keeps what the line says in the agent's environment, and says no more that it was left out [run-own]", async () => {
+    const { text, report } = await ended(["claude", "--keep-env", "CANARY_KEY"]);
+    expect(report?.env["CANARY_KEY"]).toBe(CANARY);
+    expect(text).not.toContain("left out");
   });
 
   it("says what to do where the client is not installed or the role is unknown [run-own]", async () => {
@@ -359,6 +376,30 @@ describe("a line of toolway run", () => {
     // Its own servers may need them.
     expect(alone.report?.env).toMatchObject({ CANARY_KEY: CANARY, MINE: "kept" });
     expect(alone.text).toContain("with its own servers alone: nothing of it is resilient");
+  });
+
+  it("says why the endpoint cannot be bound, and with --fallback starts the client with its own servers alone [run-foreground]", async () => {
+    const preload = join(home, "no-ports.cjs");
+    // The gateway's process gets no port; its control socket is none.
+    writeFileSync(
+      preload,
+      `const { Server } = require("node:net"), { listen } = Server.prototype;
+      Server.prototype.listen = function (at, ...rest) {
+        if (typeof at !== "object" || at.port === undefined) return listen.call(this, at, ...rest);
+        process.nextTick(() => this.emit("error", Object.assign(new Error("listen EACCES"), { code: "EACCES" })));
+        return this;
+      };`,
+    );
+    const env = { NODE_OPTIONS: `--require=${preload}` };
+    const at = (state: string) => ["--config", gateway.configPath, "--state", join(home, state)];
+    const [refused, alone] = await Promise.all([
+      ended(["claude"], env, at("no-port")),
+      ended(["claude", "--fallback", "--", "x"], env, at("no-port-either")),
+    ]);
+    expect([refused.code, refused.report]).toEqual([1, undefined]);
+    expect(refused.text).toMatch(/could not be started; it says:\n.*Cannot listen on 127\.0\.0\.1/s);
+    expect([alone.code, alone.report?.argv]).toEqual([3, ["x"]]);
+    expect(alone.text).toMatch(/Cannot listen on 127\.0\.0\.1.*with its own servers alone/s);
   });
 
   it("is put away with pipes in Gemini's home, which nobody waits for, and takes what else is new there [run-clean]", async () => {
@@ -392,6 +433,12 @@ describe("a line of toolway run", () => {
     }
   });
 });
+
+/** All that is written below a folder of a run; what its links lead to is the user's. */
+function textsIn(folder: string): string {
+  const found = readdirSync(folder, { withFileTypes: true, recursive: true }).filter((one) => one.isFile());
+  return found.map((one) => readFileSync(join(one.parentPath, one.name), "utf8")).join("\n");
+}
 
 function isLedger(pid: string): boolean {
   try {

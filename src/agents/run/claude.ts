@@ -1,7 +1,10 @@
 // Claude Code: takes servers by `--mcp-config`, beside the user's own. The form with `=` counts: without it the option
 // takes the prompt that follows for a second file.
 
-import { entryName, hasOption, isHttp, ownServers } from "./own-servers.js";
+import { resolve } from "node:path";
+import { Source } from "../../config/jsonc.js";
+import { type ClientFields, strings, table } from "../import/values.js";
+import { entryName, hasOption, isHttp, ownServers, valuesOf } from "./own-servers.js";
 import { type AgentPlan, BEARER_REFERENCE, type RunClient, type RunFacts, willRefuse } from "./plan.js";
 
 const title = "Claude Code";
@@ -20,6 +23,7 @@ function plan(facts: RunFacts): AgentPlan {
   const { name, notes } = entryName(ownServers("claude-code", facts), isHttp, title);
   const entry = { type: "http", url, headers: { Authorization: BEARER_REFERENCE } };
   const isHeadless = hasOption(args, "-p", "--print");
+  const isOpen = approve || isAllowed(name, facts) || isUnguarded(facts);
   return {
     args: [
       `--mcp-config=${JSON.stringify({ mcpServers: { [name]: entry } })}`,
@@ -31,9 +35,37 @@ function plan(facts: RunFacts): AgentPlan {
     files: [],
     notes: [
       ...notes,
-      ...(isHeadless && !approve && !hasOption(args, "--allowedTools", "--allowed-tools")
+      ...(isHeadless && !isOpen
         ? [willRefuse(title, "with -p nobody can be asked, and it calls what was allowed before alone")]
         : []),
     ],
   };
+}
+
+/** By a rule for our tools, of the line or of settings: which of them it names is the user's choice. */
+function isAllowed(name: string, facts: RunFacts): boolean {
+  const rule = new RegExp(`(?:^|[\\s,=])mcp__${name}(?:$|[\\s,]|__)`);
+  const said = hasOption(facts.args, "--allowedTools", "--allowed-tools") ? facts.args : [];
+  const inSettings = permissionsOf(facts).flatMap(({ allow }) => strings(allow));
+  return [...said, ...inSettings].some((one) => rule.test(one));
+}
+
+/** Nothing is asked for in this run. */
+function isUnguarded(facts: RunFacts): boolean {
+  const { args } = facts;
+  const modes = [...valuesOf(args, "--permission-mode"), ...permissionsOf(facts).map(({ defaultMode }) => defaultMode)];
+  return hasOption(args, "--dangerously-skip-permissions") || modes.includes("bypassPermissions");
+}
+
+/** What the settings say that count in this folder, those of the line included: a file, or JSON in its place. */
+function permissionsOf({ args, cwd, env, home, read }: RunFacts): ClientFields[] {
+  const own = env["CLAUDE_CONFIG_DIR"] || `${home}/.claude`;
+  const files = [own, `${cwd}/.claude`].flatMap((folder) => [
+    `${folder}/settings.json`,
+    `${folder}/settings.local.json`,
+  ]);
+  const said = valuesOf(args, "--settings").map((one) => (/^\s*\{/.test(one) ? one : read(resolve(cwd, one))));
+  // A file that cannot be read is the client's to complain of.
+  const configs = [...files.map(read), ...said].map((text) => table(new Source(text ?? "{}").read(() => {})));
+  return configs.map((config) => table(config["permissions"]));
 }

@@ -69,6 +69,7 @@ describe("what every client is given", () => {
     ["claude", "/home/a/.claude.json", json({ projects: { "/work": { mcpServers: { toolway: { command: "x" } } } } })],
     ["codex", "/home/a/.codex/config.toml", '[mcp_servers.toolway]\ncommand = "x"\n'],
     ["codex", "/home/a/.codex/config.toml", '[mcp_servers.toolway]\nurl = "u"\nhttp_headers = { A = "b" }\n'],
+    ["codex", "/home/a/.codex/work.config.toml", '[mcp_servers.toolway]\ncommand = "x"\n', ["-p", "work"]],
     ["gemini", "/home/a/.gemini/settings.json", json({ mcpServers: { toolway: { command: "x" } } })],
     ["gemini", "/work/.gemini/settings.json", json({ mcpServers: { toolway: { httpUrl: "https://other" } } })],
     [
@@ -85,8 +86,8 @@ describe("what every client is given", () => {
     ["qwen", "/home/a/.qwen/settings.json", json({ mcpServers: { toolway: { command: "x" } } })],
   ])(
     "is called toolway_run where the user's own entry has another form, and says so: %s %s [run-clean]",
-    (word, path, text) => {
-      const { args, env, files, notes } = plan(word, { [path]: text });
+    (word: string, path: string, text: string, given: string[] = []) => {
+      const { args, env, files, notes } = plan(word, { [path]: text }, { args: given });
       expect(json([args, env, files])).toContain("toolway_run");
       expect(notes.join()).toContain('in this run Toolway\'s is "toolway_run"');
     },
@@ -155,6 +156,34 @@ describe("Codex", () => {
     }
     const twice = ["-c", 'shell_environment_policy.exclude=["A"]', "-c", 'shell_environment_policy.exclude=["B"]'];
     expect(given(twice).at(-1)).toBe(ours("A", "B", "AWS_*"));
+  });
+
+  it.each([[["-p", "work"]], [["--profile=work"]], [["-pwork", "exec"]]])(
+    "hides from its shell what any file of the user's hides, since ours is the one list that counts: %j [run-secret]",
+    (args) => {
+      const excluding = (...names: string[]) => `[shell_environment_policy]\nexclude = ${json(names)}\n`;
+      const files = {
+        "/etc/codex/config.toml": excluding("MACHINE"),
+        "/codex/config.toml": excluding("USER"),
+        "/codex/work.config.toml": excluding("PROFILE", "USER"),
+        "/codex/other.config.toml": excluding("OTHER"),
+        "/work/.codex/config.toml": excluding("PROJECT"),
+        "/work/deep/.codex/config.toml": excluding("DEEP"),
+      };
+      const { args: all } = plan("codex", files, { args, cwd: "/work/deep", env: { CODEX_HOME: "/codex" } });
+      const list = all.find((word) => word.startsWith("shell_environment_policy.exclude="))?.split("=")[1] ?? "";
+      expect(new Set(JSON.parse(list))).toEqual(
+        new Set(["MACHINE", "USER", "PROFILE", "PROJECT", "DEEP", "TOOLWAY_SESSION_TOKEN"]),
+      );
+    },
+  );
+
+  it("an entry of its own that only one of several files has in another form keeps the name too [run-clean]", () => {
+    const files = {
+      "/work/.codex/config.toml": '[mcp_servers.toolway]\nurl = "u"\n',
+      "/home/a/.codex/config.toml": '[mcp_servers.toolway]\nhttp_headers = { A = "b" }\n',
+    };
+    expect(json(plan("codex", files).args)).toContain("mcp_servers.toolway_run.url");
   });
 });
 
@@ -302,10 +331,66 @@ it("says of opencode beforehand that it refuses calls where its permissions want
   const notes = (permission: unknown, more: Partial<RunFacts>) =>
     plan("opencode", { "/home/a/.config/opencode/opencode.json": json({ permission }) }, more).notes.join();
   const run = { args: ["run", "hi"] };
-  for (const asking of ["ask", { "*": "ask" }, { "*": "deny" }]) {
+  const refusing = [
+    "ask",
+    { "*": "ask" },
+    { "*": "deny" },
+    { "toolway_*": "ask" },
+    { "*": "allow", "tool*": "deny" },
+    { "toolway_github_*": { "*": "ask" } },
+    { "toolway_*": "allow", "*": "ask" },
+  ];
+  for (const asking of refusing) {
     expect(notes(asking, run)).toMatch(/will refuse calls .*--approve/);
     expect(notes(asking, { ...run, approve: true })).toBe("");
     expect(notes(asking, {})).toBe("");
   }
-  expect(notes({ bash: "ask" }, run)).toBe("");
+  for (const silent of [
+    { bash: "ask" },
+    { "*": "ask", "toolway_*": "allow" },
+    { toolway_x: "deny", "toolway*": "allow" },
+  ]) {
+    expect(notes(silent, run)).toBe("");
+  }
+  // A stronger file has the last word.
+  const files = {
+    "/home/a/.config/opencode/opencode.json": json({ permission: "ask" }),
+    "/opencode.json": json({ permission: { "toolway_*": "deny" } }),
+    "/work/opencode.json": json({ permission: { "toolway_*": "allow" } }),
+  };
+  expect(plan("opencode", files, run).notes).toEqual([]);
+});
+
+describe("Claude Code without a terminal", () => {
+  const said = (args: string[], files: Readonly<Record<string, string>> = {}, env = {}) =>
+    plan("claude", files, { args: ["-p", "hi", ...args], env }).notes.join();
+  const allowing = (...allow: string[]) => json({ permissions: { allow } });
+
+  it.each([
+    [["--dangerously-skip-permissions"]],
+    [["--permission-mode", "bypassPermissions"]],
+    [["--permission-mode=bypassPermissions"]],
+    [["--allowedTools", "Bash", "mcp__toolway"]],
+    [["--allowed-tools=Bash,mcp__toolway__github__get_issue"]],
+    [["--settings", allowing("mcp__toolway")]],
+  ])("is not said to refuse where the line allows the calls: %j [run-clean]", (args) => {
+    expect(said(args)).toBe("");
+  });
+
+  it.each(["/home/a/.claude/settings.json", "/work/.claude/settings.json", "/work/.claude/settings.local.json"])(
+    "is not said to refuse where settings allow the calls: %s [run-clean]",
+    (path) => {
+      for (const rule of ["mcp__toolway", "mcp__toolway__*"]) expect(said([], { [path]: allowing(rule) })).toBe("");
+      expect(said([], { [path]: json({ permissions: { defaultMode: "bypassPermissions" } }) })).toBe("");
+      expect(said(["--settings", "s.json"], { "/work/s.json": allowing("mcp__toolway") })).toBe("");
+      expect(said([], { "/mine/settings.json": allowing("mcp__toolway") }, { CLAUDE_CONFIG_DIR: "/mine" })).toBe("");
+    },
+  );
+
+  it("is said to refuse where what is allowed is something else [run-clean]", () => {
+    const files = { "/home/a/.claude/settings.json": allowing("Bash", "mcp__toolwayish", "mcp__*") };
+    expect(said([], files)).toContain("will refuse calls");
+    expect(said(["--allowedTools", "Bash"])).toContain("will refuse calls");
+    expect(said(["--permission-mode", "acceptEdits"])).toContain("will refuse calls");
+  });
 });

@@ -3,7 +3,7 @@
 
 import { parseToml, TomlError } from "../import/toml.js";
 import { type ClientFields, strings, table } from "../import/values.js";
-import { entryName, hasOption, isHttp, ownServers } from "./own-servers.js";
+import { entryName, hasOption, isHttp, ownFiles, ownServers, valuesOf } from "./own-servers.js";
 import { type AgentPlan, type RunClient, type RunFacts, SECRET_VARIABLE, willRefuse } from "./plan.js";
 
 const title = "Codex";
@@ -39,13 +39,14 @@ const START_SECONDS = 30;
 
 function plan(facts: RunFacts): AgentPlan {
   const { url, args, only, approve } = facts;
-  const servers = ownServers("codex", facts, [SYSTEM_CONFIG]);
+  const more = [...profileFiles(facts), SYSTEM_CONFIG];
+  const servers = ownServers("codex", facts, more);
   const isSame = (entry: ClientFields) => Object.keys(entry).every((key) => OVERRIDDEN.has(key));
   const { name, notes } = entryName(servers, isSame, title);
   const entry = `mcp_servers.${name}`;
   // The last list counts: ours follows the user's own, and has all that is in them.
   const after = args.findLastIndex((word) => EXCLUDES.test(word)) + 1;
-  const hidden = JSON.stringify([...new Set([...userExcludes(facts), SECRET_VARIABLE])]);
+  const hidden = JSON.stringify([...new Set([...userExcludes(facts, more), SECRET_VARIABLE])]);
   const set = (key: string, value: unknown) => ["-c", `${key}=${JSON.stringify(value)}`];
   return {
     args: [
@@ -56,7 +57,7 @@ function plan(facts: RunFacts): AgentPlan {
       ...set(`${entry}.required`, true),
       ...set(`${entry}.startup_timeout_sec`, START_SECONDS),
       ...(approve ? set(`${entry}.default_tools_approval_mode`, "approve") : []),
-      ...(only ? [...servers].flatMap(([one, own]) => (one === name ? [] : switchedOff(one, own))) : []),
+      ...(only ? [...servers].flatMap(([one, [own]]) => (one === name ? [] : switchedOff(one, own))) : []),
       ...args.slice(0, after),
       ...["-c", `${EXCLUDE}=${hidden}`],
       ...args.slice(after),
@@ -91,11 +92,20 @@ function isUnguarded(args: readonly string[]): boolean {
   return hasOption(args, "--dangerously-bypass-approvals-and-sandbox", "--yolo") || args.includes("danger-full-access");
 }
 
-/** What the user hides from the shell already: a list replaces the one before. */
-function userExcludes({ args, env, home, read }: RunFacts): string[] {
-  const file = read(`${env["CODEX_HOME"] || `${home}/.codex`}/config.toml`);
-  const said = args.filter((word) => EXCLUDES.test(word)).map((word) => word.replace(EXCLUDES, ""));
-  return [...said, file].flatMap((text) => excludesIn(text));
+/** `-p NAME`, in the forms that it has, is a file beside the user's config, which is read above it. */
+function profileFiles({ args, env, home }: RunFacts): string[] {
+  const joined = args.flatMap((word) => /^-p=?([^=].*)$/.exec(word)?.[1] ?? []);
+  const names = [...valuesOf(args, "-p"), ...valuesOf(args, "--profile"), ...joined];
+  const folder = env["CODEX_HOME"] || `${home}/.codex`;
+  // Codex refuses any other name.
+  return names.filter((name) => /^[\w-]+$/.test(name)).map((name) => `${folder}/${name}.config.toml`);
+}
+
+/** All that is hidden from the shell already, by whatever file: ours replaces the list of each. */
+function userExcludes(facts: RunFacts, more: readonly string[]): string[] {
+  const said = facts.args.filter((word) => EXCLUDES.test(word)).map((word) => word.replace(EXCLUDES, ""));
+  const files = ownFiles("codex", facts, more).map(({ file }) => facts.read(file));
+  return [...said, ...files].flatMap((text) => excludesIn(text));
 }
 
 function excludesIn(text: string | undefined): string[] {

@@ -28,8 +28,10 @@ function plan(facts: RunFacts): AgentPlan {
   const { OPENCODE_CONFIG: file = "", OPENCODE_CONFIG_DIR: dir = "" } = env;
   const named = dir === "" ? [] : [join(dir, "opencode.json"), join(dir, "opencode.jsonc")];
   const more = [...(file === "" ? [] : [file]), ...named];
-  const servers = ownServers("opencode", facts, more);
-  for (const [one, entry] of Object.entries(table(before["mcp"]))) servers.set(one, table(entry));
+  const servers = new Map(ownServers("opencode", facts, more));
+  for (const [one, entry] of Object.entries(table(before["mcp"]))) {
+    servers.set(one, [table(entry), ...(servers.get(one) ?? [])]);
+  }
   const { name, notes } = entryName(servers, isSame, title);
   const entry = {
     type: "remote",
@@ -39,7 +41,7 @@ function plan(facts: RunFacts): AgentPlan {
     oauth: false,
     headers: { Authorization: `Bearer {env:${SECRET_VARIABLE}}` },
   };
-  const off = only ? [...servers].map(([one, own]) => [one, switchedOff(own)]) : [];
+  const off = only ? [...servers].map(([one, [own]]) => [one, switchedOff(own)]) : [];
   const permission = before["permission"];
   const content = {
     ...before,
@@ -54,8 +56,7 @@ function plan(facts: RunFacts): AgentPlan {
         }
       : {}),
   };
-  const texts = ownFiles("opencode", facts, more).map(({ file: path }) => contentOf(facts.read(path) ?? ""));
-  const isRefusing = [...texts, before].some((config) => asksFirst(config?.["permission"]));
+  const isRefusing = asksFirst(name, [...configsByRank(facts, file, named), before]);
   return {
     args,
     env: { [CONTENT]: JSON.stringify(content) },
@@ -69,10 +70,36 @@ function plan(facts: RunFacts): AgentPlan {
   };
 }
 
-/** Whether calls of all tools are asked for. */
-function asksFirst(permission: unknown): boolean {
-  const forAll = typeof permission === "string" ? permission : table(permission)["*"];
-  return forAll === "ask" || forAll === "deny";
+/** What is read of the user's permissions, the weakest file first, as opencode merges them. */
+function configsByRank(facts: RunFacts, named: string, inFolder: readonly string[]): (ClientFields | undefined)[] {
+  const files = ownFiles("opencode", facts);
+  const own = files.filter(({ project }) => project === undefined).map((one) => one.file);
+  // Those of a folder further out are weaker.
+  const inProject = files.filter(({ project }) => project !== undefined);
+  const outerFirst = inProject.sort((a, b) => (a.project ?? "").length - (b.project ?? "").length);
+  const paths = [...own, ...(named === "" ? [] : [named]), ...outerFirst.map((one) => one.file), ...inFolder];
+  return paths.map((path) => contentOf(facts.read(path) ?? ""));
+}
+
+/** Whether calls of our tools are asked for, or of some of them. The last pattern that fits a tool counts. */
+function asksFirst(name: string, configs: readonly (ClientFields | undefined)[]): boolean {
+  // A key that a stronger file has too keeps its place.
+  const answers = new Map<string, unknown>();
+  for (const config of configs) {
+    const permission = config?.["permission"];
+    const said = typeof permission === "string" ? { "*": permission } : table(permission);
+    for (const [pattern, answer] of Object.entries(said)) answers.set(pattern, answer);
+  }
+  const ours = `${name}_`;
+  let isAsking = false;
+  for (const [pattern, said] of answers) {
+    const answer = typeof said === "string" ? said : table(said)["*"];
+    const isForAll = pattern.endsWith("*") && ours.startsWith(pattern.slice(0, -1));
+    const wantsSomebody = answer === "ask" || answer === "deny";
+    if (isForAll) isAsking = wantsSomebody;
+    else if (pattern.startsWith(ours)) isAsking ||= wantsSomebody;
+  }
+  return isAsking;
 }
 
 /** Each file is checked by itself before they are merged: what an entry must have is repeated, and no header or variable of it. */

@@ -16,12 +16,17 @@ const MAX_DEPTH = 64;
 export function ownFiles(id: ClientId, facts: RunFacts, more: readonly string[] = []): ClientFile[] {
   const folders = LOOKING_UP.has(id) ? foldersAround(facts.cwd) : [facts.cwd];
   const files = folders.flatMap((cwd) => clientFiles({ ...facts, cwd }).filter((file) => file.id === id));
-  return [...files, ...more.flatMap((file) => files.slice(0, 1).map((one) => ({ ...one, file })))];
+  const all = [...files, ...more.flatMap((file) => files.slice(0, 1).map((one) => ({ ...one, file })))];
+  // The user's own is found again with each folder around, and goes behind all of them.
+  return [...new Map(all.toReversed().map((one) => [one.file, one])).values()].toReversed();
 }
 
-/** By name; of several of one name the project's own, which is found first. */
-export function ownServers(id: ClientId, facts: RunFacts, more: readonly string[] = []): Map<string, ClientFields> {
-  const found = new Map<string, ClientFields>();
+/** All that files say of a name, in the order of the files: some clients merge them, and none is to be overlooked. */
+export type OwnServers = ReadonlyMap<string, readonly [ClientFields, ...ClientFields[]]>;
+
+/** By name; of several of one name the project's own is the first. */
+export function ownServers(id: ClientId, facts: RunFacts, more: readonly string[] = []): OwnServers {
+  const found = new Map<string, [ClientFields, ...ClientFields[]]>();
   for (const file of ownFiles(id, facts, more)) {
     const text = facts.read(file.file);
     const groups = text === undefined ? [] : readGroups(text, file);
@@ -30,7 +35,11 @@ export function ownServers(id: ClientId, facts: RunFacts, more: readonly string[
     for (const { entries, project } of groups) {
       // What a client keeps for other projects does not count here.
       if (project !== undefined && project !== file.project && project !== facts.cwd) continue;
-      for (const [name, entry] of Object.entries(entries)) if (!found.has(name)) found.set(name, table(entry));
+      for (const [name, entry] of Object.entries(entries)) {
+        const before = found.get(name);
+        if (before === undefined) found.set(name, [table(entry)]);
+        else before.push(table(entry));
+      }
     }
   }
   return found;
@@ -49,14 +58,10 @@ export interface ChosenName {
   readonly notes: readonly string[];
 }
 
-/** `isSame` says whether the user's entry of our name is of our form, so that ours can stand in its place. */
-export function entryName(
-  servers: ReadonlyMap<string, ClientFields>,
-  isSame: (entry: ClientFields) => boolean,
-  title: string,
-): ChosenName {
+/** `isSame` says whether an entry of the user's of our name is of our form, so that ours can stand in its place. */
+export function entryName(servers: OwnServers, isSame: (entry: ClientFields) => boolean, title: string): ChosenName {
   const own = servers.get(ENTRY_NAME);
-  if (own === undefined || isSame(own)) return { name: ENTRY_NAME, notes: [] };
+  if (own === undefined || own.every(isSame)) return { name: ENTRY_NAME, notes: [] };
   let name = OTHER_NAME;
   // A client has a few dozen servers: one of so many names and one more is free.
   for (let i = 2; servers.has(name) && i <= servers.size + 1; i++) name = `${OTHER_NAME}_${i}`;
@@ -76,4 +81,14 @@ export function hasOption(args: readonly string[], ...flags: readonly string[]):
   return (end < 0 ? args : args.slice(0, end)).some((word) =>
     flags.some((flag) => word === flag || (flag.startsWith("--") && word.startsWith(`${flag}=`))),
   );
+}
+
+/** What stands behind an option, before a `--`: `--profile x`, `--profile=x`. */
+export function valuesOf(args: readonly string[], flag: string): string[] {
+  const end = args.indexOf("--");
+  const words = end < 0 ? args : args.slice(0, end);
+  return words.flatMap((word, at) => {
+    if (word === flag) return words[at + 1] ?? [];
+    return word.startsWith(`${flag}=`) ? word.slice(flag.length + 1) : [];
+  });
 }

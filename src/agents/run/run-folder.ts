@@ -18,11 +18,12 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
+import { GIVE_BACK_FILE } from "../../contracts/runs.js";
 import type { AgentPlan } from "./plan.js";
 import { settingsGivenBack } from "./settings-changes.js";
 
 /** Says what goes back. It is there before anything that could. */
-const MANIFEST = "give-back.json";
+const MANIFEST = GIVE_BACK_FILE;
 const SETTINGS = "settings.json";
 
 interface Manifest {

@@ -95,6 +95,39 @@ describe("the closing line of a run", () => {
     expect(await other.end()).toBeUndefined();
   });
 
+  it("says why the gateway could not be had again, where the run ended without it [told-why]", async () => {
+    const first = new Gateway(() => HELD);
+    const second = new Gateway((kind) => (kind === "end" ? { kind: "ended", ...summary(1) } : HELD));
+    const sockets = [first.socket];
+    let tries = 0;
+    const hold = await RunHold.begin(async () => {
+      const socket = sockets.shift();
+      if (socket === undefined && ++tries > 0) throw new Error(`port 7 is taken (${tries})`);
+      return socket;
+    }, REQUEST);
+    first.die();
+    await until("two tries", () => tries >= 2);
+    // While there is hope nothing is said.
+    expect(hold?.problems).toEqual([]);
+    await hold?.end();
+    expect(hold?.problems).toEqual([
+      expect.stringMatching(/^The gateway went away, and could not be had again: port 7 is taken \(\d\)$/),
+    ]);
+
+    // One that came in the end leaves nothing to say.
+    const gone = new Gateway(() => HELD);
+    const later: (Duplex | Error)[] = [gone.socket, new Error("taken"), second.socket];
+    const back = await RunHold.begin(async () => {
+      const next = later.shift();
+      if (next instanceof Error) throw next;
+      return next;
+    }, REQUEST);
+    gone.die();
+    await until("the next gateway", () => back?.restarts === 1);
+    await back?.end();
+    expect(back?.problems).toEqual([]);
+  });
+
   it("says little of a run in which little happened [run-own]", () => {
     expect(closingLine("run-r", summary(1), 0)).toBe("run-r: 1 call, none refused");
     expect(closingLine("run-r", summary(1, { queued: 1 }), 0)).toBe("run-r: 1 call, none refused, 1 write queued");

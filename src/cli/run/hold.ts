@@ -48,6 +48,8 @@ export class RunHold {
   readonly #problems: string[] = [];
   #link: Link;
   #isOver = false;
+  /** Why the gateway could not be reached or started when it was last tried; undefined while it is there. */
+  #failure: string | undefined;
   /** What the gateways did that are gone, as far as they told. */
   #before = NOTHING;
   #restarts = 0;
@@ -84,6 +86,9 @@ export class RunHold {
   /** Lets go. Undefined where the gateway cannot say what was done. */
   async end(): Promise<RunSummary | undefined> {
     this.#isOver = true;
+    if (this.#failure !== undefined) {
+      this.#problems.push(`The gateway went away, and could not be had again: ${this.#failure}`);
+    }
     const timer = setTimeout(() => this.#link.close(), SUMMARY_MS);
     const answer = await this.#link.ask({ kind: "end" });
     clearTimeout(timer);
@@ -98,12 +103,12 @@ export class RunHold {
     const { run, secret = "", url } = this.first;
     for (let waitMs = FIRST_WAIT_MS; !this.#isOver; waitMs = Math.min(waitMs * 2, LAST_WAIT_MS)) {
       await new Promise((done) => setTimeout(done, waitMs).unref());
-      // One that cannot be started now may be later.
-      const socket = await this.#connect(this.first).catch(() => undefined);
+      const socket = await this.#tryAgain();
       if (socket === undefined) continue;
       const link = new Link(socket);
       const answer = await link.ask({ kind: "resume", run, secret });
       if (answer.kind === "held") {
+        this.#failure = undefined;
         this.#before = sumOf(this.#before, this.#link.figures);
         this.#restarts++;
         this.#link = link;
@@ -115,8 +120,19 @@ export class RunHold {
       }
       const refused = refusal(answer);
       if (PASSING.has(refused.code)) continue;
+      this.#failure = undefined;
       this.#problems.push(`The gateway was started anew and did not take this run back: ${refused.message}`);
       return;
+    }
+  }
+
+  /** One that cannot be started now may be later. */
+  async #tryAgain(): Promise<Duplex | undefined> {
+    try {
+      return await this.#connect(this.first);
+    } catch (error) {
+      this.#failure = (error as Error).message;
+      return undefined;
     }
   }
 }

@@ -18,7 +18,7 @@ import { contextOf } from "./context.js";
 import { reachOrStart, reachRun } from "./gateway-for-runs.js";
 import { type ConnectRun, RunHold, RunRefused } from "./hold.js";
 import { RunError } from "./run-error.js";
-import { closingLine, dryRunText } from "./text.js";
+import { closingLine, dryRunAsItIs, dryRunText } from "./text.js";
 
 export { boundLog, EXIT_HELD } from "./gateway-for-runs.js";
 // From here, so that a start has one file less to look at.
@@ -65,7 +65,12 @@ export async function runAgent(input: RunInput, around: RunSurroundings): Promis
   const client = clientNamed(input.client);
   const program = programFor(input.client, client, around);
   if (/^(?:0|false|off)$/i.test(io.env["TOOLWAY_RUN"] ?? "")) {
-    say(`TOOLWAY_RUN is ${io.env["TOOLWAY_RUN"]}: ${input.client} is started as it is, without Toolway.`);
+    const off = `TOOLWAY_RUN is ${io.env["TOOLWAY_RUN"]}: ${input.client} is started as it is, without Toolway.`;
+    if (input.dryRun) {
+      around.print(dryRunAsItIs(off, program, input.args));
+      return OK;
+    }
+    say(off);
     return runChild(program, input.args, { env: definedIn(io.env), io });
   }
   const source = await around.source();

@@ -18,8 +18,6 @@ const HIDDEN = "(hidden)";
 /** Values of variables are not shown: what was merged into them is the user's. */
 export function dryRunText({ program, plan, left, folder, isRunning }: DryRun): string {
   const gateway = isRunning ? "joins the one that runs" : "starts one for this run; PORT is any free one";
-  const section = (title: string, lines: readonly string[]) =>
-    lines.length === 0 ? [] : [`${title}:`, ...lines.map((line) => `  ${line}`)];
   return [
     `gateway: ${gateway}`,
     ...section("arguments", [program, ...plan.args]),
@@ -34,6 +32,15 @@ export function dryRunText({ program, plan, left, folder, isRunning }: DryRun): 
     ]),
     ...section("notes", plan.notes),
   ].join("\n");
+}
+
+/** What a run would do that Toolway has no part in. */
+export function dryRunAsItIs(why: string, program: string, args: readonly string[]): string {
+  return [why, ...section("arguments", [program, ...args])].join("\n");
+}
+
+function section(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : [`${title}:`, ...lines.map((line) => `  ${line}`)];
 }
 
 /**

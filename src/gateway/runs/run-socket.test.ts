@@ -14,6 +14,8 @@ it("a run is told its figures when they change, once a second at most, and a las
     for (const line of chunk.toString().split("\n").filter(Boolean)) told.push(JSON.parse(line) as RunLine);
   });
   const tally: CallTally = { calls: 0, refused: new Map(), queued: 0 };
+  // Those of before the run are not counted.
+  let restarts = 3;
   let closing: () => void = () => {};
   const held = { run: "r", principal: { id: "run-r", role: "default" }, tally, secret: "s" };
   serveRun(Duplex.from({ readable: toGateway, writable: toRun }), {
@@ -32,7 +34,7 @@ it("a run is told its figures when they change, once a second at most, and a las
     firstTries: () => [],
     demandRole: () => {},
     setContext: async () => {},
-    restarts: () => 0,
+    restarts: () => restarts,
     forRuns: false,
     noAuth: false,
   });
@@ -48,10 +50,14 @@ it("a run is told its figures when they change, once a second at most, and a las
   vi.advanceTimersByTime(5_000);
   await settled();
   expect(figures()).toEqual([{ kind: "figures", calls: 7, refused: [], restarts: 0, queued: 1 }]);
+  restarts = 5;
+  vi.advanceTimersByTime(5_000);
+  await settled();
+  expect(figures().slice(1)).toEqual([{ kind: "figures", calls: 7, refused: [], restarts: 2, queued: 1 }]);
   tally.refused.set("budget", 2);
   closing();
   await settled();
-  expect(figures().at(-1)).toMatchObject({ calls: 7, refused: [{ rule: "budget", count: 2 }] });
+  expect(figures().at(-1)).toMatchObject({ calls: 7, restarts: 2, refused: [{ rule: "budget", count: 2 }] });
   toGateway.write('{"kind":"end"}\n');
   await vi.waitFor(() => expect(told.at(-1)?.kind).toBe("ended"));
   // Nothing is looked at any more.

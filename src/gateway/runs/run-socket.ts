@@ -2,7 +2,6 @@
 // closing figures at the end. Lines of JSON.
 
 import type { Duplex } from "node:stream";
-import type { CallTally } from "../../contracts/caller.js";
 import type { RunLine, RunRequest, RunSummary } from "../../contracts/runs.js";
 import { DEFAULT_ROLE } from "../../contracts/settings.js";
 import type { ContextChanges } from "../../policy/contexts.js";
@@ -52,8 +51,10 @@ export function serveRun(socket: Duplex, gateway: RunGateway): void {
     try {
       const { run, line } = await take(request, gateway);
       send(line);
-      const figures = () => send({ kind: "figures", ...summaryOf(run, gateway.restarts() - restartsBefore) });
-      if (!socket.destroyed) follow = followTally(run.tally, gateway.runs, figures);
+      const summary = () => summaryOf(run, gateway.restarts() - restartsBefore);
+      if (!socket.destroyed) {
+        follow = followFigures(summary, gateway.runs, (figures) => send({ kind: "figures", ...figures }));
+      }
       return run;
     } catch (error) {
       fail(error);
@@ -88,13 +89,19 @@ export function serveRun(socket: Duplex, gateway: RunGateway): void {
   });
 }
 
-/** Tells of a tally when it has changed, and a last time when the gateway closes. */
-function followTally(tally: CallTally, runs: RunGateway["runs"], tell: () => void): { stop(): void } {
+/** Tells of figures when they have changed, and a last time when the gateway closes. */
+function followFigures(
+  summary: () => RunSummary,
+  runs: RunGateway["runs"],
+  tell: (figures: RunSummary) => void,
+): { stop(): void } {
   let told = 0;
   const look = () => {
-    // Each call, refusal and kept write is counted up, so that the sum says whether one was.
-    const sum = tally.calls + tally.queued + [...tally.refused.values()].reduce((all, one) => all + one, 0);
-    if (sum !== told) tell();
+    const figures = summary();
+    const { calls, queued, restarts, refused } = figures;
+    // Each of them is counted up, so that the sum says whether one was.
+    const sum = calls + queued + restarts + refused.reduce((all, { count }) => all + count, 0);
+    if (sum !== told) tell(figures);
     told = sum;
   };
   const timer = setInterval(look, FIGURES_MS).unref();

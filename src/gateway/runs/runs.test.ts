@@ -32,7 +32,7 @@ function newTokens(): TokenBook {
   return new TokenBook({ map: new MemoryMap<TokenRecord>("tokens"), tokenPath: undefined });
 }
 
-const open = (sweep?: (folder: string) => Promise<void>) =>
+const open = (sweep?: (folder: string) => Promise<void>, log: (text: string) => void = () => {}) =>
   new Runs({
     map,
     tokens,
@@ -41,7 +41,7 @@ const open = (sweep?: (folder: string) => Promise<void>) =>
     wall: () => nowMs,
     sweep,
     onForgotten: (principal) => forgotten.push(principal),
-    log: () => {},
+    log,
   });
 
 const claude = { as: undefined, role: "reader", client: "claude" };
@@ -166,5 +166,19 @@ describe("the runs of a gateway", () => {
     open(async (folder) => void swept.push(folder));
     await until("swept at the start", () => swept.length > 0);
     expect(swept).toEqual([folderOf("0123456789ab")]);
+  });
+
+  it("leave a folder with something of the user's to who can give it back, where the gateway cannot [run-clean]", async () => {
+    const write = (run: string, name: string) => {
+      mkdirSync(join(stateDir, "runs", run), { recursive: true });
+      writeFileSync(join(stateDir, "runs", run, name), "{}");
+    };
+    write("0123456789ab", "give-back.json");
+    write("ba9876543210", "mcp.json");
+    const logged: string[] = [];
+    open(undefined, (text) => logged.push(text));
+    await until("both looked at", () => logged.length > 0 && !existsSync(join(stateDir, "runs", "ba9876543210")));
+    expect(logged).toEqual([expect.stringContaining("0123456789ab stays")]);
+    expect(existsSync(join(stateDir, "runs", "0123456789ab", "give-back.json"))).toBe(true);
   });
 });

@@ -2,10 +2,11 @@
 // on disk, lends their secrets to the tokens, and sweeps what a run that was killed has left in the state directory.
 
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallTally, Principal } from "../../contracts/caller.js";
-import type { ProcessMark } from "../../contracts/runs.js";
+import { GIVE_BACK_FILE, type ProcessMark } from "../../contracts/runs.js";
 import type { SharedMap } from "../../contracts/store.js";
 import { Fault } from "../../protocol/errors.js";
 import { isGone } from "../../runtime/processes/life.js";
@@ -34,6 +35,7 @@ interface RunsOptions {
   readonly stateDir: string | undefined;
   readonly now: () => number;
   readonly wall: () => number;
+  /** Where a program embeds the gateway there is none: folders with something of the user's stay. */
   readonly sweep?: SweepRun | undefined;
   /** A principal that no later run will have is gone for good. */
   readonly onForgotten: (principal: string) => void;
@@ -248,7 +250,12 @@ export class Runs {
     if (stateDir === undefined) return;
     const folder = join(stateDir, FOLDER, run);
     try {
-      await (sweep ?? removeFolder)(folder);
+      if (sweep !== undefined) await sweep(folder);
+      else if (existsSync(join(folder, GIVE_BACK_FILE))) {
+        log(
+          `${folder} stays: what is the user's in it goes back by \`toolway run\`, or where \`toolway\` is started next`,
+        );
+      } else await removeFolder(folder);
     } catch (error) {
       log(`what a run left at ${folder} could not be removed: ${(error as Error).message}`);
     }

@@ -1,0 +1,54 @@
+import { expect, it } from "vitest";
+import { contextOf } from "./context.js";
+
+const FILES: Readonly<Record<string, string>> = {
+  "/work/.git/HEAD": "ref: refs/heads/feature/x\n",
+  "/work/.git/config": '[remote "origin"]\n\turl = git@host:acme/site.git\n',
+};
+
+const at = (cwd: string, said: readonly string[] = [], files = FILES) =>
+  contextOf({ client: "claude", cwd, said, read: (path) => files[path] });
+
+it("a run tells its client, its folder, and the repository and branch of that, unless the line says otherwise [run-own]", () => {
+  expect(at("/work/deep")).toEqual({
+    context: { client: "claude", cwd: "/work/deep", repo: "acme/site", branch: "feature/x" },
+    notes: [],
+  });
+  expect(at("/work", ["branch=main", "phase=a=b", "repo="]).context).toEqual({
+    client: "claude",
+    cwd: "/work",
+    repo: "",
+    branch: "main",
+    phase: "a=b",
+  });
+  // What a run of before has set is not so now.
+  expect(at("/elsewhere").context).toEqual({ client: "claude", cwd: "/elsewhere", repo: null, branch: null });
+});
+
+it("a fact of more than 256 characters is left out, and that is said; one of the line's own is not cut [run-own]", () => {
+  const long = `/${"a".repeat(256)}`;
+  expect(at(long)).toEqual({
+    context: { client: "claude", cwd: null, repo: null, branch: null },
+    notes: ["cwd has more than 256 characters, and is left out of the context."],
+  });
+  expect(at(long.slice(0, 256)).notes).toEqual([]);
+  const branch = "b".repeat(300);
+  const files = { "/work/.git/HEAD": `ref: refs/heads/${branch}\n` };
+  expect(at("/work", [], files)).toMatchObject({
+    context: { branch: null },
+    notes: [expect.stringMatching(/^branch /)],
+  });
+});
+
+it.each(["phase", "=review", ""])(
+  "a fact of the line that is none is refused, with what it should be: %j [told-why]",
+  (fact) => {
+    expect(() => at("/work", [fact])).toThrow(
+      expect.objectContaining({
+        message: `--context ${fact}: expected KEY=VALUE.`,
+        hint: "For instance: --context phase=review",
+        kind: "usage",
+      }),
+    );
+  },
+);
