@@ -50,6 +50,8 @@ export interface CallNotes extends WayNotes {
   repeated(error: string): void;
   /** Undefined where the cache was not asked. */
   cache: "hit" | "miss" | "coalesced" | "off" | undefined;
+  /** The id of the receipt that its agent is given in place of a result; undefined where it gets its result. */
+  receipt: string | undefined;
 }
 
 /** One request of an agent. The endpoint makes it; the service answers it exactly once, by `reply`. */

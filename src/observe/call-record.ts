@@ -38,6 +38,8 @@ export interface CallRecord {
   errorCode: number;
   /** The rule of ours that refused it; undefined where none did. */
   refusedBy: RefusalRule | undefined;
+  /** Of the write that its agent was given in place of a result; undefined where it has its result. */
+  receipt: string | undefined;
   /** What was mended on its way. */
   mended: Mending | undefined;
   /** Of the request; of a long one its characters. */
@@ -148,6 +150,7 @@ export function clearRecord(record: CallRecord): void {
   record.version = "";
   record.sessionKey = "";
   record.traceId = undefined;
+  record.receipt = undefined;
   record.id = 0;
   record.asked = undefined;
   record.recorded = undefined;
@@ -169,6 +172,7 @@ export function emptyRecord(): CallRecord {
     cache: undefined,
     errorCode: 0,
     refusedBy: undefined,
+    receipt: undefined,
     mended: undefined,
     bytesIn: 0,
     bytes: undefined,
@@ -203,6 +207,7 @@ export function copyRecord(from: CallRecord, to: CallRecord): void {
   to.cache = from.cache;
   to.errorCode = from.errorCode;
   to.refusedBy = from.refusedBy;
+  to.receipt = from.receipt;
   to.mended = from.mended;
   to.bytesIn = from.bytesIn;
   to.bytes = from.bytes;

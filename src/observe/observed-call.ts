@@ -181,6 +181,7 @@ export class CallObserver {
     record.era = server === undefined ? undefined : this.#eraOf(server);
     record.attempt = call.attempt;
     readOutcome(reply, record);
+    record.receipt = call.receipt;
     record.mended = call.mendedBy;
     record.cache = call.cache;
     const { text } = message;
@@ -204,6 +205,7 @@ class ObservedCall implements AgentCall, CallNotes, CallUnderWayFacts {
   server: string | undefined = undefined;
   tool: string | undefined = undefined;
   cache: CallNotes["cache"] = undefined;
+  receipt: string | undefined = undefined;
   attempt = 1;
   mendedBy: Mending | undefined = undefined;
   span: Span | undefined = undefined;

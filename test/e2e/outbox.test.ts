@@ -3,6 +3,8 @@
 
 import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { CallsAnswer } from "../../src/contracts/control/calls.js";
+import { findGateway } from "../../src/control/client.js";
 import { effectsIn } from "../fixtures/ledger.js";
 import { type Agent, connect, ERAS, type Era, send, type ToolResult } from "./eras.js";
 import { type Gateway, startGateway, startHttpFixture, temporaryDirectory, until } from "./harness.js";
@@ -98,6 +100,9 @@ describe.each(ERAS)("an agent of the %s era that writes", (era) => {
       ids.push(receipt);
     }
     const [first = "", , last = ""] = ids;
+    const control = await findGateway(gateway.stateDir);
+    const kept = await control?.get<CallsAnswer>("/calls?tool=create_issue&limit=3");
+    expect(kept?.calls.map(({ receipt }) => receipt)).toEqual(ids);
     const uri = `toolway://receipts/${last}`;
 
     // The same key is the same write; with other arguments it is refused.

@@ -37,6 +37,24 @@ it("calls says of each what it waited for, and what those wait for that have not
   expect(json.map((line) => JSON.parse(line))).toEqual([KEPT, UNDER_WAY]);
 });
 
+it("calls says what refused one, the code of an error and the receipt of a write, and the slowest on demand [calls-recorded] [told-why]", async () => {
+  const calls = [
+    { ...KEPT, outcome: "denied", refusedBy: "menu" },
+    { ...KEPT, outcome: "rpc-error", errorCode: -32602 },
+    { ...KEPT, receipt: "r1" },
+  ];
+  fakeGateway({ "/calls?slowest=true&limit=50": { calls, underWay: [], last: 3 } });
+  const { out } = await run(["calls", "--slowest"]);
+  const where = "812 ms (starting 790 ms, server 11 ms)";
+  expect(out.split("\n").map((line) => line.split(": ")[1])).toEqual([
+    `denied by menu, ${where}`,
+    `rpc-error -32602, ${where}`,
+    `ok, ${where}, kept as r1`,
+    undefined,
+  ]);
+  expect((await run(["calls", "--slowest", "-f"])).err).toContain("no meaning beside --follow");
+});
+
 it("calls says so where there is none to show [told-why]", async () => {
   const none = { calls: [], underWay: [], last: 0 };
   fakeGateway({ "/calls?limit=50": none, "/calls?server=nope&limit=50": { ...none, last: 7 } });

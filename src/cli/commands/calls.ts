@@ -36,6 +36,7 @@ export const calls = defineCommand({
       description: "Those whose agents did not have to notice something.",
       choices: ["restart", "token"],
     },
+    slowest: { description: "Those that took longest, the longest first." },
     slower: { value: "TIME", description: "Those that took longer: 500ms, 2s." },
     ...gatewayOptions,
     json: { description: "Prints one JSON object a line." },
@@ -52,6 +53,8 @@ export const calls = defineCommand({
     }
     if (input.failed) query.set("failed", "true");
     if (input.slower !== undefined) query.set("slowerMs", String(milliseconds(input.slower)));
+    if (input.slowest) query.set("slowest", "true");
+    if (input.slowest && input.follow) throw usageError("--slowest has no meaning beside --follow.");
     query.set("limit", String(countOf(input.lines)));
     const client = await demandGateway(input, io);
     const { lineOf, lineUnderWay } = await import("../text/calls.js");

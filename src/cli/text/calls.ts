@@ -15,7 +15,18 @@ export function lineOf(call: KeptCall, io: Io): string {
   ] as const;
   const spent = phases.flatMap(([name, ms]) => (ms > 0 ? [`${name} ${short(ms)} ms`] : []));
   const where = spent.length === 0 ? "" : ` (${spent.join(", ")})`;
-  return shown(`${endedAt.slice(11, 23)} ${principal} ${what}: ${outcome}, ${short(call.ms)} ms${where}`, io.isTTY);
+  const came = `${outcome}${whyOf(call)}, ${short(call.ms)} ms${where}`;
+  return shown(`${endedAt.slice(11, 23)} ${principal} ${what}: ${came}${keptAs(call)}`, io.isTTY);
+}
+
+/** What refused it, or the code that its server answered with. */
+function whyOf({ refusedBy, errorCode }: KeptCall): string {
+  if (refusedBy !== undefined) return ` by ${refusedBy}`;
+  return errorCode === undefined ? "" : ` ${errorCode}`;
+}
+
+function keptAs({ receipt }: KeptCall): string {
+  return receipt === undefined ? "" : `, kept as ${receipt}`;
 }
 
 /** `under way    ann files/read_file: 1290 ms, in server`. */

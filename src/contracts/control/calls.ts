@@ -21,6 +21,10 @@ export interface CallsQuery extends CallFilter {
   readonly after?: number | undefined;
   /** So many of the last that fit. */
   readonly limit: number;
+  /** So many of those that took longest, the longest first, in place of the last. */
+  readonly slowest?: boolean | undefined;
+  /** Counts those that fit and failed by what they failed for. */
+  readonly reasons?: boolean | undefined;
 }
 
 /** Who called what. */
@@ -55,6 +59,12 @@ export interface KeptCall extends CallFacts {
   /** What of `ms` was the gateway's own. */
   readonly ownMs: number;
   readonly cache: string | undefined;
+  /** The rule of ours that refused it: `role`, `menu`, `guard`, `pin`, `budget`, `breaker`, `limit`. */
+  readonly refusedBy: string | undefined;
+  /** The JSON-RPC code of the error that its server answered with. */
+  readonly errorCode: number | undefined;
+  /** Of the write that the outbox kept, where its agent was given that in place of a result. */
+  readonly receipt: string | undefined;
   /** What the agent did not have to notice. */
   readonly mended: string | undefined;
   readonly bytesIn: number;
@@ -73,10 +83,19 @@ export interface CallUnderWay extends CallFacts {
 
 /** The answer of `GET /calls`. */
 export interface CallsAnswer {
-  /** Oldest first. */
+  /** Oldest first; the slowest first where those were asked for. */
   readonly calls: readonly KeptCall[];
   /** Oldest first. */
   readonly underWay: readonly CallUnderWay[];
   /** The number of the last that ended: what to ask `after` next. */
   readonly last: number;
+  /** What those that failed did so for, the most frequent first. Absent where nobody asked. */
+  readonly reasons?: readonly CallReason[];
+}
+
+/** Calls that failed for the same at the same server. */
+export interface CallReason {
+  readonly count: number;
+  /** The last of them: its outcome, its server, its rule and its code are those of all. */
+  readonly last: KeptCall;
 }

@@ -236,7 +236,10 @@ export class GatewayOutbox implements OutboxIntake {
       credentialOf: (server) => this.#credentials.get(server),
       pace: (server, chargedMs, nowMs) => pipeline.sender.budgets?.pace(server, chargedMs, nowMs) ?? 0,
       hasToken: (principal) => state.tokens.has(principal),
-      receiptReply: ({ caller }, receipt) => desk().taken(caller, receipt),
+      receiptReply: ({ caller, notes }, receipt) => {
+        if (notes !== undefined) notes.receipt = receipt.id;
+        return desk().taken(caller, receipt);
+      },
       resultReply: ({ caller }, reply) => desk().withNews(caller, reply),
       log: (level, text) => log[level](text),
       ended: this.#parts.ended,

@@ -55,6 +55,32 @@ it("a question is answered with the calls that fit, and says where their time we
   });
 });
 
+it("the slowest, and what failed for what, are of all that are kept, and say which rule or code it was [calls-recorded] [bounded]", () => {
+  const kept = new KeptCalls((_, name) => name);
+  kept.take(record({ ms: 9_000, outcome: "denied", refusedBy: "menu" }));
+  kept.take(record({ ms: 7, receipt: "r1" }));
+  for (let i = 0; i < 4_000; i++) kept.take(record({ ms: 1, outcome: i % 2 === 0 ? "ok" : "timeout" }));
+  kept.take(record({ ms: 5, outcome: "rpc-error", errorCode: -32_602 }));
+  const answer = (query: string) => callsAnswer(new URLSearchParams(query), kept, [], 0);
+  const slowest = answer("slowest=true&limit=3").calls;
+  expect(slowest.map(({ ms, refusedBy, errorCode, receipt }) => [ms, refusedBy, errorCode, receipt])).toEqual([
+    [9_000, "menu", undefined, undefined],
+    [7, undefined, undefined, "r1"],
+    [5, undefined, -32_602, undefined],
+  ]);
+  const { calls, reasons } = answer("reasons=true&limit=0");
+  expect(calls).toEqual([]);
+  expect(reasons?.map(({ count, last }) => [count, last.outcome, last.refusedBy, last.seq])).toEqual([
+    [2_000, "timeout", undefined, 4_002],
+    [1, "rpc-error", undefined, 4_003],
+    [1, "denied", "menu", 1],
+  ]);
+  expect(answer("reasons=true&outcome=denied").reasons).toMatchObject([{ count: 1 }]);
+  expect(answer("").reasons).toBeUndefined();
+  for (let code = 1; code <= 200; code++) kept.take(record({ outcome: "rpc-error", errorCode: code }));
+  expect(answer("reasons=true").reasons).toHaveLength(100);
+});
+
 it("names are shown without the secrets of entries, and long ones are cut after that [secrets-unseen] [bounded]", () => {
   const kept = new KeptCalls((_, name) => name.replaceAll("hunter2", "[redacted]"));
   kept.take(record({ tool: "say-hunter2", clientInfo: { name: "x".repeat(10_000), more: "y".repeat(10_000) } }));

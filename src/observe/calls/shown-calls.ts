@@ -1,7 +1,14 @@
 // What the operator is shown of calls: which fit a question, and their facts without the secrets of servers' entries. It is
 // loaded when somebody asks.
 
-import type { CallFilter, CallsAnswer, CallsQuery, CallUnderWay, KeptCall } from "../../contracts/control/calls.js";
+import type {
+  CallFilter,
+  CallReason,
+  CallsAnswer,
+  CallsQuery,
+  CallUnderWay,
+  KeptCall,
+} from "../../contracts/control/calls.js";
 import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
 import { type CallRecord, ownMs } from "../call-record.js";
 import type { CallUnderWayFacts } from "../observed-call.js";
@@ -10,19 +17,51 @@ import { type KeptCalls, MAX_KEPT_CALLS } from "./kept-calls.js";
 
 /** So many calls under way are shown: more than anybody reads. */
 const MAX_UNDER_WAY_SHOWN = 500;
+/** Servers may answer with as many codes as they like. */
+const MAX_REASONS_SHOWN = 100;
 /** As kept calls are cut. */
 const MAX_NAME_CHARACTERS = 128;
 const MAX_NAME_READ = 4_096;
 
 export function shownCalls(kept: KeptCalls, query: CallsQuery): KeptCall[] {
+  if (query.slowest === true) {
+    const all = [...fitting(kept, query)].sort((a, b) => kept.at(b).ms - kept.at(a).ms || b - a);
+    return all.slice(0, query.limit).map((seq) => shown(kept.at(seq), seq, kept));
+  }
   const found: KeptCall[] = [];
-  const oldest = Math.max(kept.first, (query.after ?? 0) + 1);
-  for (let seq = kept.last; seq >= oldest && found.length < query.limit; seq--) {
-    const record = kept.at(seq);
-    if (query.mended !== undefined && query.mended !== record.mended) continue;
-    if (fits(record, record.outcome, query)) found.push(shown(record, seq, kept));
+  for (const seq of fitting(kept, query)) {
+    if (found.length >= query.limit) break;
+    found.push(shown(kept.at(seq), seq, kept));
   }
   return found.reverse();
+}
+
+/** The numbers of those that fit, the newest first: none is shown before it is known to be wanted. */
+function* fitting(kept: KeptCalls, query: CallFilter & Pick<CallsQuery, "after">): Generator<number> {
+  const oldest = Math.max(kept.first, (query.after ?? 0) + 1);
+  for (let seq = kept.last; seq >= oldest; seq--) {
+    const record = kept.at(seq);
+    if (query.mended !== undefined && query.mended !== record.mended) continue;
+    if (fits(record, record.outcome, query)) yield seq;
+  }
+}
+
+/** All that are kept are looked at, however many are shown. */
+export function shownReasons(kept: KeptCalls, query: CallFilter): CallReason[] {
+  const groups = new Map<string, { count: number; readonly last: number }>();
+  for (const seq of fitting(kept, query)) {
+    const { outcome, server = "", refusedBy = "", errorCode } = kept.at(seq);
+    if (!isFailure(outcome)) continue;
+    // A server's name is behind what has no space.
+    const key = `${outcome} ${refusedBy} ${errorCode} ${server}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, { count: 1, last: seq });
+    else group.count++;
+  }
+  return [...groups.values()]
+    .sort((a, b) => b.count - a.count || b.last - a.last)
+    .slice(0, MAX_REASONS_SHOWN)
+    .map(({ count, last }) => ({ count, last: shown(kept.at(last), last, kept) }));
 }
 
 /** `underWay` are oldest first. */
@@ -60,7 +99,12 @@ export function callsAnswer(
   nowMs: number,
 ): CallsAnswer {
   const asked = queryOf(query);
-  return { calls: shownCalls(kept, asked), underWay: shownUnderWay(underWay, nowMs, asked, kept), last: kept.last };
+  return {
+    calls: shownCalls(kept, asked),
+    underWay: shownUnderWay(underWay, nowMs, asked, kept),
+    last: kept.last,
+    ...(asked.reasons === true ? { reasons: shownReasons(kept, asked) } : {}),
+  };
 }
 
 function queryOf(query: URLSearchParams): CallsQuery {
@@ -78,6 +122,8 @@ function queryOf(query: URLSearchParams): CallsQuery {
     outcome: text("outcome"),
     mended: text("mended"),
     after: number("after"),
+    slowest: query.get("slowest") === "true",
+    reasons: query.get("reasons") === "true",
     limit: Math.min(number("limit") ?? MAX_KEPT_CALLS, MAX_KEPT_CALLS),
   };
 }
@@ -111,6 +157,9 @@ function shown(record: CallRecord, seq: number, kept: KeptCalls): KeptCall {
     ownMs: ownMs(record),
     attempt: record.attempt,
     cache: record.cache,
+    refusedBy: record.refusedBy,
+    errorCode: record.errorCode === 0 ? undefined : record.errorCode,
+    receipt: record.receipt,
     mended: record.mended,
     bytesIn: record.bytesIn,
     bytes: record.bytes,
