@@ -6,7 +6,7 @@ import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { call } from "./door.js";
 import { messageOf, power } from "./model.js";
 import type { Act } from "./needs.js";
-import { CopyLine, Line } from "./words.js";
+import { CopyLine, Foreign, Line } from "./words.js";
 
 const AnyUnderWay = createContext<Signal<boolean> | undefined>(undefined);
 
@@ -78,7 +78,7 @@ export function ActButton({
     <span class="act">
       {state === "sure" ? (
         <span class="sure" role="alertdialog" aria-label={act.label} tabIndex={-1} ref={question}>
-          {act.sure}{" "}
+          <Foreign text={act.sure ?? ""} />{" "}
           <button type="button" class="danger" disabled={isOtherUnderWay} onClick={() => void run()}>
             {act.label}
           </button>{" "}

@@ -50,8 +50,9 @@ export function phasesOf(call: KeptCall): Phase[] {
 }
 
 /** What is remarkable about it besides its times. */
-export function remarksOf({ attempt, cache, mended, server }: KeptCall): string[] {
+export function remarksOf({ attempt, cache, mended, receipt, server }: KeptCall): string[] {
   return [
+    ...(receipt === undefined ? [] : ["It was kept for later: its agent was given a receipt in place of a result."]),
     ...(attempt > 1 ? [`It was sent ${attempt} times: to do it twice does no harm.`] : []),
     ...(cache === "hit" ? ["It was answered from what was kept; no server was asked."] : []),
     ...(cache === "coalesced" ? ["It waited for the same call of somebody else, and got its answer."] : []),
@@ -60,8 +61,22 @@ export function remarksOf({ attempt, cache, mended, server }: KeptCall): string[
   ];
 }
 
+/** What each rule is, for whom it refused. */
+export const RULES: Readonly<Record<string, string>> = {
+  token: "the token or session is unknown, or over",
+  role: "the role may not call it",
+  menu: "the menu of its context does not have it",
+  guard: "the program around the gateway refused it",
+  pin: "the tool changed since it was accepted",
+  budget: "the budget of its server is used up",
+  breaker: "the breaker of its server is open",
+  limit: "a bound of the gateway was reached",
+};
+
 /** What to do about an outcome that is none. Undefined where there is nothing to do. */
-export function adviceOn({ outcome, server, tool, principal }: KeptCall): { text: string; line?: string } | undefined {
+export function adviceOn(call: KeptCall): { text: string; line?: string } | undefined {
+  const { outcome, server, tool, principal, refusedBy, errorCode } = call;
+  const rule = refusedBy === undefined ? undefined : RULES[refusedBy];
   const name = shellWord(server ?? "");
   switch (outcome) {
     case "ok":
@@ -70,25 +85,34 @@ export function adviceOn({ outcome, server, tool, principal }: KeptCall): { text
     case "tool-error":
       return { text: "The tool itself answered that it failed: its agent was told why.", line: `toolway logs ${name}` };
     case "rpc-error":
-      return { text: "The server answered with an error: its agent was told which.", line: `toolway logs ${name}` };
+      return {
+        text: `The server answered with an error${errorCode === undefined ? "" : ` (code ${errorCode})`}: its agent was told which.`,
+        line: `toolway logs ${name}`,
+      };
     case "timeout":
       return {
         text: 'It took longer than "callTimeoutMs" of its server. Raise that, or look at what the server does.',
         line: `toolway logs ${name}`,
       };
     case "unavailable":
-      return { text: "The server could not be reached. Its page says why.", line: `toolway doctor ${name}` };
+      return {
+        text: `${rule === undefined ? "The server could not be reached" : `It was not sent: ${rule}`}. Its page says why.`,
+        line: `toolway doctor ${name}`,
+      };
     case "unauthorized":
       return { text: "The server wants a login, or refused the one that it got.", line: `toolway login ${name}` };
     case "outcome-unknown":
       return { text: "The connection was lost while it ran: it may have happened.", line: `toolway logs ${name}` };
     case "denied":
       return {
-        text: `A rule refused it to ${principal}: a role, a menu, the guard or a pin.`,
+        text: `A rule refused it to ${principal}: ${rule ?? "a role, a menu, the guard or a pin"}.`,
         ...(tool === undefined ? {} : { line: `toolway inspect ${shellWord(`${server ?? ""}/${tool}`)}` }),
       };
     case "limit":
-      return { text: "A limit was reached: a budget, or how many may be under way.", line: "toolway status" };
+      return {
+        text: `A limit was reached: ${rule ?? "a budget, or how many may be under way"}.`,
+        line: "toolway status",
+      };
     case "not-found":
       return { text: "There is no such tool for this agent.", line: `toolway tools --as ${shellWord(principal)}` };
     default:

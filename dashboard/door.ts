@@ -14,7 +14,7 @@ export interface Session {
 }
 
 /** The gateway refused, with a reason for people. `ended`: the session is over. */
-export class Refused extends Error {
+export class RequestRefused extends Error {
   readonly status: number;
 
   constructor(status: number, message: string) {
@@ -87,7 +87,7 @@ function shareWithTabs(own: Session): void {
   };
 }
 
-/** One request of the session's. Rejects with a Refused, a Stranger, or what the browser says of the network. */
+/** One request of the session's. Rejects with a RequestRefused, a Stranger, or what the browser says of the network. */
 export async function call<T>(method: "GET" | "POST" | "DELETE", path: string, body?: unknown): Promise<T> {
   return (await ask(`/api${path}`, {
     method,
@@ -128,7 +128,7 @@ async function* linesOf(answer: Response): AsyncGenerator<unknown> {
 }
 
 async function secretHeaders(): Promise<Record<string, string>> {
-  if (session === undefined) throw new Refused(401, "There is no session.");
+  if (session === undefined) throw new RequestRefused(401, "There is no session.");
   return { Authorization: `Bearer ${key ?? (await demandProof(session))}` };
 }
 
@@ -168,7 +168,7 @@ async function refusedBy(answer: Response): Promise<Error> {
   const message = body?.error?.message;
   // What is no answer of ours comes from somebody else.
   if (typeof message !== "string") return new Stranger(`The answer was ${answer.status}, and none of Toolway's.`);
-  return new Refused(answer.status, message);
+  return new RequestRefused(answer.status, message);
 }
 
 function base64url(bytes: Uint8Array): string {

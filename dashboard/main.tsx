@@ -44,7 +44,7 @@ function isThere(view: string): boolean {
 }
 
 const summary = computed(() =>
-  isBroker.value ? brokerSummary(mailboxes.value?.inUse ?? 0, needs.value) : summaryOf(servers.value, needs.value),
+  isBroker.value ? brokerSummary(mailboxes.value, needs.value) : summaryOf(servers.value, needs.value),
 );
 
 function View(): ComponentChildren {

@@ -3,7 +3,7 @@
 
 import { computed, signal } from "@preact/signals";
 import type { GatewayStatus, ServerStatus } from "../src/contracts/status.js";
-import { enter, feed, forgetProof, leave, Refused, Stranger } from "./door.js";
+import { enter, feed, forgetProof, leave, RequestRefused, Stranger } from "./door.js";
 
 /** The whole status but for what the page takes by name. */
 export type GatewayPart = Omit<
@@ -11,7 +11,7 @@ export type GatewayPart = Omit<
   "servers" | "outbox" | "mailboxes" | "shares" | "executors" | "conflicts" | "notes" | "config" | "memory"
 >;
 
-export type Link =
+export type GatewayLink =
   | { readonly kind: "opening" }
   | { readonly kind: "live" }
   /** `again` is when the next try is, and `since` when it was lost, both by the page's clock; `why` has no full stop. */
@@ -31,7 +31,7 @@ const HIDDEN_LOOK_MS = 30_000;
 
 const NO_LINK = "Open this page by `toolway dashboard`: it gives a link that is good once.";
 
-export const link = signal<Link>({ kind: "opening" });
+export const link = signal<GatewayLink>({ kind: "opening" });
 export const power = signal<"viewer" | "operator">("viewer");
 const parts = signal<Readonly<Record<string, unknown>>>({});
 
@@ -93,12 +93,12 @@ export async function follow(): Promise<void> {
         continue;
       }
     } catch (error) {
-      if (error instanceof Refused && error.ended) {
+      if (error instanceof RequestRefused && error.ended) {
         leave();
         link.value = { kind: "ended", why: error.message };
         return;
       }
-      if (error instanceof Refused || error instanceof Stranger) why = error.message.replace(/\.$/, "");
+      if (error instanceof RequestRefused || error instanceof Stranger) why = error.message.replace(/\.$/, "");
     }
     forgetProof();
     since ||= Date.now();
@@ -121,7 +121,7 @@ async function read(onLive: () => void): Promise<"ended" | "hidden"> {
     for await (const line of feed(silent.signal)) {
       clearTimeout(timer);
       timer = setTimeout(() => silent.abort(), SILENCE_MS);
-      take(line as FeedLine);
+      take(line as PageLine);
       // Not a new one for each line: every view that loads something would be drawn again with it.
       if (link.value.kind !== "live") link.value = { kind: "live" };
       onLive();
@@ -152,13 +152,13 @@ function shownOrLater(): Promise<void> {
   });
 }
 
-interface FeedLine {
+interface PageLine {
   readonly all?: Readonly<Record<string, unknown>>;
   readonly power?: "viewer" | "operator";
   readonly changed?: Readonly<Record<string, unknown>>;
 }
 
-function take({ all, power: own, changed }: FeedLine): void {
+function take({ all, power: own, changed }: PageLine): void {
   if (own !== undefined) power.value = own;
   if (all !== undefined) parts.value = all;
   if (changed === undefined) return;

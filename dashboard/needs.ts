@@ -9,6 +9,8 @@ export interface Act {
   readonly method: "POST" | "DELETE";
   readonly path: string;
   readonly body?: unknown;
+  /** What to type, where it is another line than the one of what it is about. */
+  readonly line?: string;
   /** What happens, where it cannot be undone: asked once before. */
   readonly sure?: string;
 }
@@ -52,12 +54,13 @@ export function needsOf(known: Known): Need[] {
     // Somebody waits for these, and not for long.
     ...asks.map(askNeed),
     ...(engine === undefined ? [] : engineNeeds(engine)),
-    ...(audit?.problem === undefined ? [] : [auditNeed(audit.path, audit.problem, audit.refusing)]),
+    ...(audit === undefined ? [] : auditNeeds(audit)),
+    ...(mailboxes?.problem === undefined ? [] : [noMailboxesNeed(mailboxes.problem)]),
     ...servers.flatMap(needsOfServer),
-    ...(config?.error === undefined ? [] : [editNeed(config.error)]),
+    ...(config?.error === undefined ? [] : [editNeed(config.error, config.errorAt)]),
     ...(config?.unusedPatterns ?? []).map(patternNeed),
     ...(outbox === undefined ? [] : outboxNeeds(outbox)),
-    ...(mailboxes === undefined || mailboxes.dead === 0 ? [] : [deadNeed(mailboxes.dead)]),
+    ...(mailboxes === undefined || mailboxes.dead === 0 ? [] : [deadNeed(mailboxes.dead, mailboxes.deadSince)]),
     ...shares.filter(({ state }) => state === "refused").map(({ mailbox, why = "" }) => shareNeed(mailbox, why)),
     ...endingTokens.map(tokenNeed),
   ];
@@ -75,19 +78,28 @@ export function isFine({ state, circuit }: ServerStatus): boolean {
 }
 
 function needsOfServer(server: ServerStatus): Need[] {
-  const { name, state, lastError, credential, quarantined, since } = server;
+  const { name, state, lastError, credential, quarantined, quarantinedAt, since } = server;
   const href = `/servers/${encodeURIComponent(name)}`;
   const reload = { label: "Reload", method: "POST", path: `/servers/${encodeURIComponent(name)}/reload` } as const;
   const needs: Need[] = [];
   if (state === "misconfigured") {
     const why = sentence(lastError ?? "Its entry in the config cannot be used");
-    needs.push({ key: `config/${name}`, what: `${name} is misconfigured`, why, line: "toolway config check", href });
+    needs.push({
+      key: `config/${name}`,
+      what: `${name} is misconfigured`,
+      why,
+      since,
+      line: "toolway config check",
+      href,
+    });
   } else if (credential?.needsLogin === true) {
     const why = sentence(credential.problem ?? "Nobody has logged in");
     needs.push({
       key: `login/${name}`,
       what: `${name} needs a login`,
       why,
+      // Of one that answers without it, it says since when it answers.
+      since: isFine(server) ? undefined : since,
       line: `toolway login ${shellWord(name)}`,
       login: name,
       href,
@@ -115,6 +127,7 @@ function needsOfServer(server: ServerStatus): Need[] {
       key: `pins/${name}`,
       what: `${name} changed its tools`,
       why,
+      since: quarantinedAt,
       line,
       href: `/pins/${encodeURIComponent(name)}`,
     });
@@ -128,6 +141,7 @@ function askNeed({ id, worker, role, server, tool, askedAt, until }: GatewayStat
     method: "POST",
     path: `/asks/${id}`,
     body: { answer: said },
+    line: `toolway asks answer ${id} ${said}`,
     ...(sure === undefined ? {} : { sure }),
   });
   return {
@@ -179,27 +193,36 @@ function tokenNeed({ id, at }: GatewayStatus["endingTokens"][number]): Need {
   };
 }
 
-/** First of all: it may stop every call while all servers are fine. */
-function auditNeed(path: string, problem: string, refusing: boolean): Need {
+/** First of all: it may stop every call while all servers are fine. What is lost stays lost when there is room again. */
+function auditNeeds({ path, problem, problemAt, refusing, lost, lostAt }: NonNullable<Known["audit"]>): Need[] {
+  const gone = `${lost.toLocaleString("en")} ${lost === 1 ? "line" : "lines"} of the audit log`;
+  if (problem === undefined) {
+    if (lost === 0) return [];
+    const what = lost === 1 ? `${gone} is lost` : `${gone} are lost`;
+    const why =
+      "There was no room for them: who called what then is not in it. A line there says how many. This stays here until the next start.";
+    return [{ key: "audit", what, why, since: lostAt, line: "toolway audit verify", href: "/audit" }];
+  }
   const what = refusing ? "Every call is refused" : "The audit log cannot be written";
   const then = refusing
     ? "Calls are refused until the audit log can be written."
     : "Lines that find no room to wait are lost.";
-  return {
-    key: "audit",
-    what,
-    why: `${sentence(problem)} ${then} Make room there.`,
-    line: `df -h ${shellWord(path)}`,
-    href: "/audit",
-  };
+  const why = `${sentence(problem)} ${then} Make room there.${lost === 0 ? "" : ` Lost until now: ${gone}.`}`;
+  return [{ key: "audit", what, why, since: problemAt, line: `df -h ${shellWord(path)}`, href: "/audit" }];
 }
 
-function editNeed(error: string): Need {
+function noMailboxesNeed(problem: string): Need {
+  const why = `${sentence(problem)} It is tried again; until then nobody reaches them.`;
+  return { key: "mailboxes", what: "Mailboxes cannot be kept", why, line: "toolway status", href: "/waiting" };
+}
+
+function editNeed(error: string, since: string | undefined): Need {
   const why = `What ran before goes on. ${sentence(error)}`;
   return {
     key: "edit",
     what: "The last edit of the config is not applied",
     why,
+    since,
     line: "toolway config check",
     href: "/config",
   };
@@ -223,20 +246,28 @@ function outboxNeeds(outbox: NonNullable<GatewayStatus["outbox"]>): Need[] {
     const why = "They may have happened. Look at the server, then say which it was.";
     needs.push({ key: "unknown", what, why, line: "toolway outbox list --only unknown", href: "/waiting" });
   }
-  for (const { server, lane, depth, why } of outbox.held) {
+  for (const { server, lane, depth, why, oldestAt } of outbox.held) {
     const line = `toolway outbox release ${shellWord(server)}`;
     // As the line beside it does, all lanes: one by itself would stay on hold where a person holds the server.
     const act: Act = { label: "Release", method: "POST", path: "/outbox/release", body: { server } };
     const what = `${depth} ${depth === 1 ? "write waits" : "writes wait"} for ${server}`;
-    needs.push({ key: `lane/${server}/${lane}`, what, why: sentence(why), line, act, href: "/waiting" });
+    needs.push({
+      key: `lane/${server}/${lane}`,
+      what,
+      why: sentence(why),
+      since: oldestAt,
+      line,
+      act,
+      href: "/waiting",
+    });
   }
   return needs;
 }
 
-function deadNeed(dead: number): Need {
+function deadNeed(dead: number, since: string | undefined): Need {
   const what = dead === 1 ? "One dead letter" : `${dead} dead letters`;
-  const why = "They failed too often and nobody takes them any more: send them again, or drop them.";
-  return { key: "dead", what, why, line: "toolway mailbox list", href: "/waiting" };
+  const why = "They failed too often, or nobody knows what became of them: send them again, or drop them.";
+  return { key: "dead", what, why, since, line: "toolway mailbox list", href: "/waiting" };
 }
 
 function shareNeed(mailbox: string, why: string): Need {
@@ -265,9 +296,12 @@ export function summaryOf(servers: readonly ServerStatus[], needs: readonly Need
 }
 
 /** The same of a broker by itself. */
-export function brokerSummary(inUse: number, needs: readonly Need[]): string {
-  const state =
+export function brokerSummary(mailboxes: Known["mailboxes"], needs: readonly Need[]): string {
+  const { inUse = 0, problem } = mailboxes ?? {};
+  const used =
     inUse === 0 ? "No mailbox is in use" : inUse === 1 ? "One mailbox is in use" : `${inUse} mailboxes are in use`;
+  // Nobody reaches them: how many would be in use is beside the point.
+  const state = problem === undefined ? used : "Mailboxes cannot be kept";
   if (needs.length === 0) return `${state}. Nothing needs you.`;
   return `${state}; ${needs.length === 1 ? "one thing needs" : `${needs.length} things need`} you.`;
 }
@@ -275,7 +309,7 @@ export function brokerSummary(inUse: number, needs: readonly Need[]): string {
 const CAUGHT: Readonly<Record<string, readonly [one: string, many: string, href: string]>> = {
   restart: ["call that outlived its server", "calls that outlived their servers", "/calls?mended=restart"],
   token: ["renewed token", "renewed tokens", "/calls?mended=token"],
-  queued: ["write delivered later", "writes delivered later", "/waiting"],
+  queued: ["write delivered later", "writes delivered later", "/waiting?state=done"],
   session: ["session that went on after a restart", "sessions that went on after a restart", "/access"],
   menu: ["list given while a server was away", "lists given while a server was away", "/servers"],
   pin: ["changed tool held back", "changed tools held back", "/pins"],

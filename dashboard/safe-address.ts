@@ -1,6 +1,8 @@
 // Which addresses that others wrote may be opened from the page: sites over TLS, and this machine. Nothing that runs, no
 // files, no other program.
 
+import { isLoopback } from "../src/runtime/network/loopback.js";
+
 export function isSafeAddress(text: string): boolean {
   let url: URL;
   try {
@@ -10,5 +12,5 @@ export function isSafeAddress(text: string): boolean {
   }
   if (url.username !== "" || url.password !== "") return false;
   if (url.protocol === "https:") return true;
-  return url.protocol === "http:" && /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname);
+  return url.protocol === "http:" && isLoopback(url.hostname);
 }

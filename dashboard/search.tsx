@@ -22,9 +22,7 @@ async function everything(): Promise<readonly Findable[]> {
       tools.map(({ name, ownName }): Findable => ({ kind: "tool", name, also: [ownName], href: at("/tools", name) })),
     ),
     call<{ tokens: readonly { id: string }[] }>("GET", "/tokens").then(({ tokens }) =>
-      tokens.map(
-        ({ id }): Findable => ({ kind: "agent", name: id, href: `/calls?principal=${encodeURIComponent(id)}` }),
-      ),
+      tokens.map(({ id }) => agentNamed(id)),
     ),
     call<{ writes: readonly { id: string }[] }>("GET", "/outbox").then(
       ({ writes }) =>
@@ -33,18 +31,43 @@ async function everything(): Promise<readonly Findable[]> {
       () => [],
     ),
     call<CallsAnswer>("GET", "/calls").then(({ calls }) =>
-      calls.map(
-        ({ seq, id, trace }): Findable => ({
-          kind: "call",
-          name: String(id),
-          also: trace === undefined ? [] : [trace],
-          href: `/calls/${seq}`,
-        }),
-      ),
+      [
+        // Some have no token: whoever calls where nobody is asked for one, runs, and the operator.
+        ...new Set(calls.map(({ principal }) => principal)),
+      ]
+        .map(agentNamed)
+        .concat(
+          calls.map(
+            ({ seq, id, trace, receipt }): Findable => ({
+              kind: "call",
+              name: String(id),
+              also: [trace, receipt].filter((text) => text !== undefined),
+              href: `/calls/${seq}`,
+            }),
+          ),
+        ),
     ),
   ]);
-  loaded = { atMs: Date.now(), all: lists.flat() };
+  // An agent with a token has calls as well.
+  const all = [...new Map(lists.flat().map((one) => [`${one.kind} ${one.href}`, one])).values()];
+  loaded = { atMs: Date.now(), all };
   return loaded.all;
+}
+
+function agentNamed(id: string): Findable {
+  return { kind: "agent", name: id, href: `/calls?principal=${encodeURIComponent(id)}` };
+}
+
+/** What may be the whole id of a receipt: of those that are kept, the list has the newest alone. */
+const RECEIPT = /^[\w-]{20,80}$/;
+
+/** The receipt of this id, wherever it is; undefined where there is none, or nothing is kept. */
+function receiptNamed(id: string): Promise<Findable | undefined> {
+  const path = `/outbox/writes/${encodeURIComponent(id)}`;
+  return call("GET", path).then(
+    () => ({ kind: "write", name: id, href: `/waiting/${encodeURIComponent(id)}` }),
+    () => undefined,
+  );
 }
 
 async function allLines<T>(path: string): Promise<T[]> {
@@ -68,10 +91,22 @@ export function SearchBox() {
       isLeft = true;
     };
   }, [isTyped]);
+  const typed = text.trim();
+  const hasReceipt = rest.some(({ kind, name }) => kind === "write" && name === typed);
+  const [receipt, setReceipt] = useState<Findable>();
+  useEffect(() => {
+    if (!RECEIPT.test(typed) || hasReceipt || rest.length === 0) return undefined;
+    let isLeft = false;
+    void receiptNamed(typed).then((found) => isLeft || setReceipt(found));
+    return () => {
+      isLeft = true;
+      setReceipt(undefined);
+    };
+  }, [typed, hasReceipt, rest]);
   const own = servers.value.map(
     ({ name }): Findable => ({ kind: "server", name, href: `/servers/${encodeURIComponent(name)}` }),
   );
-  const hits = found([...own, ...rest], text);
+  const hits = found([...own, ...rest, ...(receipt === undefined ? [] : [receipt])], text);
   const leave = () => {
     setText("");
     setAt(0);

@@ -5,6 +5,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, lines } from "./door.js";
 import { piecesOf } from "./foreign.js";
+import { type Held, heldRows } from "./held.js";
 import { link, messageOf } from "./model.js";
 
 const now = signal(Date.now());
@@ -27,7 +28,10 @@ export function ageText(ms: number): string {
   return `${Math.max(0, Math.floor(ms / unit))} ${name}`;
 }
 
-/** How long ago, and exactly when on hover, focus and by `t`. */
+/**
+ * How long ago, and exactly when on hover and by `t`. Where something in its row has the focus it is shown too, by the style: a
+ * stop of the Tab key at each time would be one more in every row.
+ */
 export function Since({ at, suffix = " ago" }: { at: string | number | undefined; suffix?: string }) {
   if (at === undefined) return null;
   const date = new Date(at);
@@ -35,7 +39,7 @@ export function Since({ at, suffix = " ago" }: { at: string | number | undefined
     isExact.value ? date.toLocaleString() : `${ageText(now.value - date.getTime())}${suffix}`,
   );
   return (
-    <time dateTime={date.toISOString()} title={date.toLocaleString()}>
+    <time class="since" dateTime={date.toISOString()} title={date.toLocaleString()}>
       {text}
     </time>
   );
@@ -261,6 +265,7 @@ export function useFollowed<T>(
   path: string,
   everyMs: number,
   still?: string,
+  isPaused = false,
 ): { value: T | undefined; trouble: string; again: () => Promise<void> } {
   const { value, trouble, again, isUnderWay } = useLoaded<T>(path);
   const [last, setLast] = useState<T>();
@@ -268,14 +273,34 @@ export function useFollowed<T>(
     if (value !== undefined) setLast(value);
   }, [value]);
   useEffect(() => {
+    if (isPaused) return undefined;
     const timer = setInterval(() => {
       const isStill = still !== undefined && document.querySelector(underAHand(still)) !== null;
       // An answer that takes longer is waited for: asked again, it would be thrown away, each time.
       if (!document.hidden && !isStill && !isUnderWay()) void again();
     }, everyMs);
     return () => clearInterval(timer);
-  }, [path, everyMs]);
+  }, [path, everyMs, isPaused]);
   return { value: value ?? last, trouble, again };
+}
+
+/** A hand that has gone is seen within this. */
+const HAND_MS = 300;
+
+/** Rows that are sent anew all the time, in an order of their own: they hold still while a hand is on `place`. */
+export function useHeld<T>(now: readonly T[], keyOf: (one: T) => string, place: string): readonly Held<T>[] {
+  const [, drawAgain] = useState(0);
+  const shown = useRef<readonly Held<T>[]>([]);
+  const isHeld = document.querySelector(underAHand(place)) !== null;
+  shown.current = isHeld ? heldRows(shown.current, now, keyOf) : now.map((one) => ({ one, isOver: false }));
+  useEffect(() => {
+    if (!isHeld) return undefined;
+    const timer = setInterval(() => {
+      if (document.querySelector(underAHand(place)) === null) drawAgain((count) => count + 1);
+    }, HAND_MS);
+    return () => clearInterval(timer);
+  }, [isHeld, place]);
+  return shown.current;
 }
 
 /** Not `:focus-within`: what the mouse pressed keeps the focus long after the hand has gone. */

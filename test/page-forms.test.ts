@@ -197,6 +197,14 @@ describe("a call in words", () => {
       expect(advice?.text).toMatch(/\.$/);
       expect((advice?.line ?? "").replaceAll(/'[^']*'/g, "")).not.toMatch(/[;$()]/);
     }
+    const failed = { ...CALL, failed: true };
+    expect(adviceOn({ ...failed, outcome: "denied", refusedBy: "menu" })?.text).toBe(
+      "A rule refused it to ann: the menu of its context does not have it.",
+    );
+    expect(adviceOn({ ...failed, outcome: "unavailable", refusedBy: "breaker" })?.text).toContain(
+      "breaker of its server",
+    );
+    expect(adviceOn({ ...failed, outcome: "rpc-error", errorCode: -32602 })?.text).toContain("(code -32602)");
     expect(adviceOn(CALL)).toBeUndefined();
     expect(adviceOn({ ...CALL, outcome: "cancelled" })).toBeUndefined();
   });

@@ -2,7 +2,8 @@
 
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { added, MAX_ROWS, ROWS_A_LOOK, type Shown, slicesOf } from "../dashboard/calls/rows.js";
+import { added, MAX_ROWS, ROWS_A_LOOK, type ShownRows, slicesOf } from "../dashboard/calls/rows.js";
+import { heldRows } from "../dashboard/held.js";
 import type { CallsAnswer, KeptCall } from "../src/contracts/control/calls.js";
 
 function answerOf(from: number, to: number, last = to): CallsAnswer {
@@ -10,8 +11,8 @@ function answerOf(from: number, to: number, last = to): CallsAnswer {
   return { calls, underWay: [], last };
 }
 
-function shownBy(answers: readonly (readonly [CallsAnswer, before: number])[]): Shown | undefined {
-  let shown: Shown | undefined;
+function shownBy(answers: readonly (readonly [CallsAnswer, before: number])[]): ShownRows | undefined {
+  let shown: ShownRows | undefined;
   for (const [answer, before] of answers) {
     for (const slice of slicesOf(answer, before)) shown = added(shown, slice);
   }
@@ -36,7 +37,7 @@ it("what is new comes some rows a turn, the newest on top at the end, and what h
 it("each call has a row at most once and in order, however answers are cut short between slices", () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(120), fc.nat(3)), { maxLength: 20 }), (steps) => {
-      let shown: Shown | undefined;
+      let shown: ShownRows | undefined;
       let [made, known] = [0, 0];
       for (const [more, cut] of steps) {
         made += more;
@@ -63,4 +64,32 @@ it("an answer without calls says what is under way, and loses nothing", () => {
     [{ calls: [], underWay: [{} as never], last: 9 }, 3],
   ]);
   expect([shown?.rows.length, shown?.underWay.length, shown?.left]).toEqual([3, 1, 0]);
+});
+
+it("rows that are held still keep their places: what is over stays and says so, and what is new comes behind them", () => {
+  const keys = fc.uniqueArray(fc.nat(9).map(String), { maxLength: 8 });
+  const keyOf = (one: { key: string }) => one.key;
+  fc.assert(
+    fc.property(keys, fc.array(keys, { maxLength: 4 }), (first, later) => {
+      let rows = heldRows(
+        [],
+        first.map((key) => ({ key, n: 0 })),
+        keyOf,
+      );
+      for (const [n, now] of later.entries()) {
+        const before = rows;
+        rows = heldRows(
+          before,
+          now.map((key) => ({ key, n })),
+          keyOf,
+        );
+        expect(rows.slice(0, before.length).map(({ one }) => one.key)).toEqual(before.map(({ one }) => one.key));
+        // All that there is has one row, as it is now, and the others are over.
+        const shown = rows.filter(({ isOver }) => !isOver).map(({ one }) => one.key);
+        expect(shown.length).toBe(now.length);
+        expect(new Set(shown)).toEqual(new Set(now));
+        for (const { one, isOver } of rows) if (!isOver) expect(one.n).toBe(n);
+      }
+    }),
+  );
 });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { piecesOf } from "../dashboard/foreign.js";
-import { caughtWords, type Known, needsOf } from "../dashboard/needs.js";
+import { brokerSummary, caughtWords, type Known, needsOf } from "../dashboard/needs.js";
 import { flowPicture } from "../dashboard/overview/flow-layout.js";
 import type { ServerStatus } from "../src/contracts/status.js";
 import { hiddenIn, visible } from "../src/runtime/visible.js";
@@ -73,6 +73,50 @@ describe("what needs a person", () => {
     expect(needsOf({ ...NOTHING, audit: { ...audit, refusing: false } })[0]?.why).toContain("are lost");
     expect(needsOf({ ...NOTHING, audit: { ...audit, problem: undefined, refusing: false } })).toEqual([]);
   });
+
+  it("says that lines of the audit log are lost when there is room again, and that mailboxes cannot be kept [status-true]", () => {
+    const at = "2026-01-01T00:00:00.000Z";
+    const audit = { path: "/a", seq: 9, hash: "", written: 9, lost: 2_000, lostAt: at, refusing: false };
+    const none = { inUse: 0, waiting: 0, leased: 0, dead: 0, connections: 0, oldest: undefined, mailboxes: [] };
+    const mailboxes = { ...none, problem: "ENOSPC: no space left" };
+    const needs = needsOf({ ...NOTHING, audit: { ...audit, problem: undefined }, mailboxes });
+    expect(needs).toMatchObject([
+      { what: "2,000 lines of the audit log are lost", since: at, line: "toolway audit verify" },
+      { what: "Mailboxes cannot be kept", why: expect.stringMatching(/^ENOSPC: no space left\. It is tried again/) },
+    ]);
+    expect(brokerSummary(mailboxes, needs)).toBe("Mailboxes cannot be kept; 2 things need you.");
+    expect(brokerSummary(none, [])).toBe("No mailbox is in use. Nothing needs you.");
+  });
+
+  it("says since when, wherever the gateway knows it", () => {
+    const at = "2026-01-01T00:00:00.000Z";
+    const server = (state: string, more: object = {}) =>
+      ({ name: state, state, circuit: "closed", quarantined: 0, since: at, ...more }) as unknown as ServerStatus;
+    const none = { inUse: 0, waiting: 0, leased: 0, connections: 0, oldest: undefined, mailboxes: [] };
+    const needs = needsOf({
+      ...NOTHING,
+      servers: [
+        server("misconfigured"),
+        server("ejected"),
+        server("backoff", { credential: { needsLogin: true } }),
+        server("ready", { since: "2020-01-01T00:00:00.000Z", quarantined: 1, quarantinedAt: at }),
+      ],
+      config: { path: "/c", error: "no JSON", errorAt: at, warnings: [], unusedPatterns: [], waitsForRestart: [] },
+      outbox: {
+        ...{ waiting: 1, oldestAt: at, unknown: 0, heldCount: 1 },
+        held: [{ server: "s", lane: "a", depth: 1, why: "x", oldestAt: at }],
+      },
+      mailboxes: { ...none, dead: 1, deadSince: at },
+    });
+    expect(needs.map(({ key, since }) => [key, since])).toEqual(
+      ["config/misconfigured", "ejected/ejected", "login/backoff", "pins/ready", "edit", "lane/s/a", "dead"].map(
+        (key) => [key, at],
+      ),
+    );
+    // Of one that answers without a login, when it came up says nothing.
+    const [login] = needsOf({ ...NOTHING, servers: [server("ready", { credential: { needsLogin: true } })] });
+    expect(login).toMatchObject({ key: "login/ready", since: undefined });
+  });
 });
 
 describe("a text of somebody else's", () => {
@@ -107,7 +151,7 @@ describe("a text of somebody else's", () => {
 it("what nobody noticed is said in words with where those are, and nothing where there was nothing", () => {
   expect(caughtWords({ restart: 1, queued: 1_200, menu: 0, other: 3 })).toEqual([
     { text: "1 call that outlived its server", href: "/calls?mended=restart" },
-    { text: "1,200 writes delivered later", href: "/waiting" },
+    { text: "1,200 writes delivered later", href: "/waiting?state=done" },
   ]);
 });
 
@@ -127,7 +171,9 @@ it("a question waits before all else, with its answers; an engine that is away a
     "The token of ann ends soon",
   ]);
   expect(needs[0]).toMatchObject({ line: "toolway asks answer 3 yes", until: at, ask: 3 });
-  expect(needs[0]?.acts?.map(({ body }) => body)).toEqual([{ answer: "yes" }, { answer: "no" }, { answer: "always" }]);
+  expect(needs[0]?.acts?.map(({ body, line }) => [body, line])).toEqual(
+    ["yes", "no", "always"].map((answer) => [{ answer }, `toolway asks answer 3 ${answer}`]),
+  );
   expect(needs[1]).toMatchObject({ since: at, line: "toolway doctor --engine" });
 });
 

@@ -5,23 +5,23 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { CallsAnswer } from "../../src/contracts/control/calls.js";
 import { call } from "../door.js";
 import { link, messageOf } from "../model.js";
-import { added, MAX_ROWS, ROWS_A_LOOK, type Shown, slicesOf } from "./rows.js";
+import { added, MAX_ROWS, ROWS_A_LOOK, type ShownRows, slicesOf } from "./rows.js";
 
 const LOOK_MS = 1_000;
 
 /** `paused`: by its button, until it is pressed again. `over`: the pointer is on the rows. */
-export type Hold = "no" | "paused" | "over";
+export type FollowHold = "no" | "paused" | "over";
 
 interface Followed {
-  readonly shown: Shown | undefined;
+  readonly shown: ShownRows | undefined;
   /** How many came since the rows are held still; at most as many as a look has. */
   readonly fresh: number;
   readonly trouble: string;
 }
 
 /** For as long as the view is open. */
-export function useCalls(filter: string, hold: Hold): Followed {
-  const [shown, setShown] = useState<Shown>();
+export function useCalls(filter: string, hold: FollowHold): Followed {
+  const [shown, setShown] = useState<ShownRows>();
   const [fresh, setFresh] = useState(0);
   const [trouble, setTrouble] = useState("");
   const isLive = link.value.kind === "live";

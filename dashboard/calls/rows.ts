@@ -9,7 +9,7 @@ export const MAX_ROWS = 200;
 /** So many rows are made in one turn of the page: what a person does meanwhile does not wait for all of them. */
 const ROWS_A_TURN = 25;
 
-export interface Shown {
+export interface ShownRows {
   /** Newest first. */
   readonly rows: readonly KeptCall[];
   readonly underWay: CallsAnswer["underWay"];
@@ -18,7 +18,7 @@ export interface Shown {
 }
 
 /** Rows that come at once. */
-export interface Slice {
+export interface RowsSlice {
   /** Newest first. */
   readonly rows: readonly KeptCall[];
   readonly underWay: CallsAnswer["underWay"];
@@ -29,11 +29,11 @@ export interface Slice {
 }
 
 /** An answer in slices, oldest first; what is shown first of all comes at once. `before`: the call that it begins after. */
-export function slicesOf({ calls, underWay, last }: CallsAnswer, before: number): Slice[] {
+export function slicesOf({ calls, underWay, last }: CallsAnswer, before: number): RowsSlice[] {
   // With a filter nobody knows how many of the others would have fitted.
   const missed = before === 0 || calls.length < ROWS_A_LOOK ? 0 : last - before - calls.length;
   const size = before === 0 ? MAX_ROWS : ROWS_A_TURN;
-  const slices: Slice[] = [];
+  const slices: RowsSlice[] = [];
   for (let at = 0; at === 0 || at < calls.length; at += size) {
     const own = calls.slice(at, at + size);
     const isLast = at + size >= calls.length;
@@ -48,7 +48,7 @@ export function slicesOf({ calls, underWay, last }: CallsAnswer, before: number)
 }
 
 /** `now` is undefined where nothing is shown yet. */
-export function added(now: Shown | undefined, { rows, underWay, missed }: Slice): Shown {
+export function added(now: ShownRows | undefined, { rows, underWay, missed }: RowsSlice): ShownRows {
   return {
     rows: [...rows, ...(now?.rows ?? [])].slice(0, MAX_ROWS),
     underWay,

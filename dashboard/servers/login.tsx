@@ -3,6 +3,7 @@
 
 import { useState } from "preact/hooks";
 import type { ServerStatus } from "../../src/contracts/status.js";
+import { isLoopback } from "../../src/runtime/network/loopback.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton } from "../act-button.js";
 import { power } from "../model.js";
@@ -11,7 +12,7 @@ import { Foreign, Line } from "../words.js";
 
 /** The browser comes back to 127.0.0.1: that is the gateway's machine only where this page came from there. */
 function isNear(): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(location.hostname);
+  return isLoopback(location.hostname);
 }
 
 /** Nothing where nobody logs in at this server. */

@@ -1,8 +1,10 @@
 // The fields of a form over the arguments of a call: each shows a place in them and changes that place.
 
 import { useState } from "preact/hooks";
+import { visible } from "../../src/runtime/visible.js";
+import { isObject } from "../../src/runtime/words/json-object.js";
 import { Foreign } from "../words.js";
-import { type Field, fieldOf, isRecord, MAX_DEPTH, optionOf, type Schema, shown, skeletonOf } from "./schema-form.js";
+import { fieldOf, MAX_DEPTH, optionOf, type Schema, type SchemaField, shown, skeletonOf } from "./schema-form.js";
 
 interface FieldProps {
   readonly root: Schema;
@@ -46,11 +48,15 @@ function Help({ text }: { text: string }) {
   );
 }
 
-function Input({ field, value, onChange }: FieldProps & { field: Field }) {
+function Input({ field, value, onChange }: FieldProps & { field: SchemaField }) {
   const id = `examples-${useState(() => Math.random().toString(36).slice(2))[0]}`;
   switch (field.kind) {
     case "fixed":
-      return <code>{shown(field.value)}</code>;
+      return (
+        <code>
+          <Foreign text={shown(field.value)} />
+        </code>
+      );
     case "boolean":
       return (
         <input
@@ -70,7 +76,7 @@ function Input({ field, value, onChange }: FieldProps & { field: Field }) {
         >
           {field.values.map((one, index) => (
             <option key={shown(one)} value={index}>
-              {shown(one)}
+              {visible(shown(one))}
             </option>
           ))}
         </select>
@@ -115,7 +121,7 @@ function Examples({ id, values }: { id: string; values: readonly string[] }) {
   return (
     <datalist id={id}>
       {values.map((one) => (
-        <option key={one} value={one} />
+        <option key={one} value={one} label={visible(one)} />
       ))}
     </datalist>
   );
@@ -158,8 +164,8 @@ function ObjectField({
   onChange,
   members,
   help,
-}: FieldProps & { members: Extract<Field, { kind: "object" }>["members"]; help: string }) {
-  const now = isRecord(value) ? value : {};
+}: FieldProps & { members: Extract<SchemaField, { kind: "object" }>["members"]; help: string }) {
+  const now = isObject(value) ? value : {};
   const put = (key: string, next: unknown) => {
     const { [key]: _before, ...rest } = now;
     onChange(next === undefined ? rest : { ...now, [key]: next });
@@ -186,7 +192,7 @@ function ObjectField({
             />
             {required ? null : (
               <button type="button" class="quiet" onClick={() => put(key, undefined)}>
-                leave {key} out
+                leave <Foreign text={key} /> out
               </button>
             )}
           </div>
@@ -243,7 +249,7 @@ function EitherField({
   onChange,
   options,
   help,
-}: FieldProps & { options: Extract<Field, { kind: "either" }>["options"]; help: string }) {
+}: FieldProps & { options: Extract<SchemaField, { kind: "either" }>["options"]; help: string }) {
   const [chosen, setChosen] = useState<number>();
   const at = chosen ?? optionOf(root, options, value);
   const option = options[at] ?? options[0];
@@ -266,7 +272,7 @@ function EitherField({
         >
           {options.map((one, index) => (
             <option key={`${index}-${one.name}`} value={index}>
-              {one.name}
+              {visible(one.name)}
             </option>
           ))}
         </select>

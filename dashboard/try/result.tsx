@@ -1,19 +1,19 @@
 // What a tool gave: text, pictures, sound, structured, links. All of it is somebody else's, and none of it is run.
 
 import { useEffect, useState } from "preact/hooks";
+import { isObject } from "../../src/runtime/words/json-object.js";
 import { isSafeAddress } from "../safe-address.js";
 import { saveFile } from "../save.js";
 import { Foreign } from "../words.js";
-import { isRecord } from "./schema-form.js";
 
 /** What is longer is given as a file: a page that shows it stands still. */
 const MAX_SHOWN = 256 * 1024;
 
 export function Result({ value, name }: { value: unknown; name: string }) {
   const text = JSON.stringify(value, undefined, 2) ?? "";
-  const content = isRecord(value) && Array.isArray(value["content"]) ? (value["content"] as readonly unknown[]) : [];
-  const isFailed = isRecord(value) && value["isError"] === true;
-  const structured = isRecord(value) ? value["structuredContent"] : undefined;
+  const content = isObject(value) && Array.isArray(value["content"]) ? (value["content"] as readonly unknown[]) : [];
+  const isFailed = isObject(value) && value["isError"] === true;
+  const structured = isObject(value) ? value["structuredContent"] : undefined;
   return (
     <section aria-labelledby="result">
       <h3 id="result">{isFailed ? "It says that it failed" : "Result"}</h3>
@@ -49,7 +49,7 @@ export function Result({ value, name }: { value: unknown; name: string }) {
 }
 
 function Block({ block }: { block: unknown }) {
-  if (!isRecord(block)) return null;
+  if (!isObject(block)) return null;
   const { type, text, data, mimeType, uri, name, resource } = block;
   if (type === "text") {
     return (
@@ -61,7 +61,7 @@ function Block({ block }: { block: unknown }) {
   if (type === "image" && typeof data === "string") return <Media data={data} type={String(mimeType)} kind="image" />;
   if (type === "audio" && typeof data === "string") return <Media data={data} type={String(mimeType)} kind="audio" />;
   if (type === "resource_link") return <Address uri={String(uri)} name={String(name ?? uri)} />;
-  if (type === "resource" && isRecord(resource)) {
+  if (type === "resource" && isObject(resource)) {
     return (
       <figure>
         <figcaption>
@@ -117,7 +117,13 @@ function Media({ data, type, kind }: { data: string; type: string; kind: "image"
       if (made !== undefined) URL.revokeObjectURL(made);
     };
   }, [data, type]);
-  if (url === undefined) return <p class="empty">A picture or sound that is not shown: {type}.</p>;
+  if (url === undefined) {
+    return (
+      <p class="empty">
+        A picture or sound that is not shown: <Foreign text={type} />.
+      </p>
+    );
+  }
   // biome-ignore lint/a11y/useMediaCaption: nobody wrote one for what a tool gave
   return kind === "image" ? <img class="result" src={url} alt="What the tool gave" /> : <audio controls src={url} />;
 }

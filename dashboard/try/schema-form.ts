@@ -2,21 +2,23 @@
 // arguments themselves are the only state: a field shows a place in them, so that form and JSON cannot differ. It decides
 // only, and knows no browser. What it has no field for is JSON with a skeleton.
 
+import { isObject } from "../../src/runtime/words/json-object.js";
+
 export type Schema = Readonly<Record<string, unknown>>;
 
-export interface Member {
+export interface SchemaMember {
   readonly name: string;
   readonly required: boolean;
   readonly schema: Schema;
 }
 
-export type Field = { readonly title: string; readonly help: string } & (
+export type SchemaField = { readonly title: string; readonly help: string } & (
   | { readonly kind: "text"; readonly isLong: boolean; readonly examples: readonly string[] }
   | { readonly kind: "number"; readonly isWhole: boolean; readonly examples: readonly string[] }
   | { readonly kind: "boolean" }
   | { readonly kind: "fixed"; readonly value: unknown }
   | { readonly kind: "choice"; readonly values: readonly unknown[] }
-  | { readonly kind: "object"; readonly members: readonly Member[] }
+  | { readonly kind: "object"; readonly members: readonly SchemaMember[] }
   | { readonly kind: "list"; readonly item: Schema }
   | { readonly kind: "either"; readonly options: readonly { readonly name: string; readonly schema: Schema }[] }
   | { readonly kind: "json" }
@@ -31,12 +33,12 @@ const MAX_MEMBERS = 200;
 
 /** With its references followed, and its `allOf` in one. An empty schema where that cannot be done. */
 export function resolved(root: Schema, schema: unknown): Schema {
-  let now = isRecord(schema) ? schema : {};
+  let now = isObject(schema) ? schema : {};
   for (let n = 0; typeof now["$ref"] === "string"; n++) {
     if (n >= MAX_REFERENCES) return {};
     const { $ref, ...beside } = now;
     const target = pointed(root, $ref as string);
-    if (!isRecord(target)) return beside;
+    if (!isObject(target)) return beside;
     now = { ...target, ...beside };
   }
   const { allOf, ...rest } = now;
@@ -45,7 +47,7 @@ export function resolved(root: Schema, schema: unknown): Schema {
 }
 
 function joined(a: Schema, b: Schema): Schema {
-  const both = (key: string) => ({ ...(isRecord(a[key]) ? a[key] : {}), ...(isRecord(b[key]) ? b[key] : {}) });
+  const both = (key: string) => ({ ...(isObject(a[key]) ? a[key] : {}), ...(isObject(b[key]) ? b[key] : {}) });
   const required = [...listOf(a["required"]), ...listOf(b["required"])];
   const more = { ...b, ...a };
   return {
@@ -62,12 +64,12 @@ function pointed(root: Schema, reference: string): unknown {
   let at: unknown = root;
   for (const raw of reference.slice(2).split("/")) {
     const key = decodeURIComponent(raw).replaceAll("~1", "/").replaceAll("~0", "~");
-    at = Array.isArray(at) ? at[Number(key)] : isRecord(at) && Object.hasOwn(at, key) ? at[key] : undefined;
+    at = Array.isArray(at) ? at[Number(key)] : isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined;
   }
   return at;
 }
 
-export function fieldOf(root: Schema, given: unknown, depth = 0): Field {
+export function fieldOf(root: Schema, given: unknown, depth = 0): SchemaField {
   const schema = resolved(root, given);
   const about = { title: textOf(schema["title"]), help: textOf(schema["description"]) };
   if (depth >= MAX_DEPTH) return { kind: "json", ...about };
@@ -89,7 +91,7 @@ export function fieldOf(root: Schema, given: unknown, depth = 0): Field {
     case "null":
       return { kind: "fixed", value: null, ...about };
     case "array":
-      return isRecord(schema["items"]) || schema["items"] === undefined
+      return isObject(schema["items"]) || schema["items"] === undefined
         ? { kind: "list", item: (schema["items"] as Schema | undefined) ?? {}, ...about }
         : { kind: "json", ...about };
     case "object": {
@@ -131,15 +133,15 @@ function typeIn(schema: Schema): string | undefined {
   const { type } = schema;
   if (typeof type === "string") return type;
   if (Array.isArray(type) && type.length === 1) return String(type[0]);
-  if (isRecord(schema["properties"])) return "object";
+  if (isObject(schema["properties"])) return "object";
   return "items" in schema ? "array" : undefined;
 }
 
-function membersOf(schema: Schema): Member[] {
+function membersOf(schema: Schema): SchemaMember[] {
   const required = new Set(listOf(schema["required"]).map(String));
-  const members = Object.entries(isRecord(schema["properties"]) ? schema["properties"] : {})
+  const members = Object.entries(isObject(schema["properties"]) ? schema["properties"] : {})
     .slice(0, MAX_MEMBERS)
-    .map(([name, one]) => ({ name, required: required.has(name), schema: isRecord(one) ? one : {} }));
+    .map(([name, one]) => ({ name, required: required.has(name), schema: isObject(one) ? one : {} }));
   // What is needed comes first, in the order of the schema.
   return [...members.filter((one) => one.required), ...members.filter((one) => !one.required)];
 }
@@ -187,8 +189,8 @@ function isLike(schema: Schema, value: unknown): boolean {
   if ("const" in schema) return JSON.stringify(schema["const"]) === JSON.stringify(value);
   const type = typeIn(schema);
   if (type === "object") {
-    if (!isRecord(value)) return false;
-    const properties = isRecord(schema["properties"]) ? schema["properties"] : {};
+    if (!isObject(value)) return false;
+    const properties = isObject(schema["properties"]) ? schema["properties"] : {};
     const needs = listOf(schema["required"]).every((name) => Object.hasOwn(value, String(name)));
     return needs && Object.entries(properties).every(([name, one]) => isConstOk(one, value[name]));
   }
@@ -199,11 +201,7 @@ function isLike(schema: Schema, value: unknown): boolean {
 }
 
 function isConstOk(schema: unknown, value: unknown): boolean {
-  return !isRecord(schema) || !("const" in schema) || value === undefined || schema["const"] === value;
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return !isObject(schema) || !("const" in schema) || value === undefined || schema["const"] === value;
 }
 
 function listOf(value: unknown): readonly unknown[] {

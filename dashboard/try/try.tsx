@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { TryLine } from "../../src/contracts/control/tries.js";
+import { isObject } from "../../src/runtime/words/json-object.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { call, stream } from "../door.js";
 import { messageOf, power } from "../model.js";
@@ -9,7 +10,7 @@ import { Foreign, Line } from "../words.js";
 import { takeFilled } from "./filled.js";
 import { FormField, JsonInput } from "./form.js";
 import { Result } from "./result.js";
-import { isRecord, type Schema, skeletonOf } from "./schema-form.js";
+import { type Schema, skeletonOf } from "./schema-form.js";
 
 export interface TriedTool {
   readonly name: string;
@@ -32,7 +33,7 @@ type State =
   | { readonly kind: "failed"; readonly why: string };
 
 export function Try({ tool }: { tool: TriedTool }) {
-  const root: Schema = isRecord(tool.inputSchema) ? tool.inputSchema : {};
+  const root: Schema = isObject(tool.inputSchema) ? tool.inputSchema : {};
   const [value, setValue] = useState<unknown>(() => takeFilled(tool.name) ?? skeletonOf(root, root) ?? {});
   const [state, setState] = useState<State>({ kind: "idle" });
   const [isSure, setSure] = useState(false);
@@ -87,7 +88,7 @@ export function Try({ tool }: { tool: TriedTool }) {
       <p class="acts">
         <button
           type="button"
-          disabled={isRunning || !isRecord(value)}
+          disabled={isRunning || !isObject(value)}
           onClick={() => (isReadOnly ? void run() : setSure(true))}
         >
           Try
@@ -99,7 +100,7 @@ export function Try({ tool }: { tool: TriedTool }) {
         ) : null}
         <Line text={line} />
       </p>
-      {isRecord(value) ? null : <p class="trouble">Arguments are an object.</p>}
+      {isObject(value) ? null : <p class="trouble">Arguments are an object.</p>}
       <div role="status">
         {isRunning ? <p class="late">Under way… {<Foreign text={state.progress} />}</p> : null}
         {state.kind === "failed" ? (
@@ -133,7 +134,7 @@ function after(now: State, said: TryLine): State {
 
 /** What the server wants to know before it goes on. */
 function Asked({ id, question, onDone }: { id: number; question: Question; onDone: () => void }) {
-  const root: Schema = isRecord(question.schema) ? question.schema : {};
+  const root: Schema = isObject(question.schema) ? question.schema : {};
   const [value, setValue] = useState<unknown>(() => skeletonOf(root, root) ?? {});
   const [trouble, setTrouble] = useState("");
   const answer = async (action: "accept" | "decline") => {

@@ -6,6 +6,7 @@ import type { RolesAnswer } from "../../src/contracts/control/tools.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton, Acts } from "../act-button.js";
 import { agentRows } from "../agents.js";
+import { RULES } from "../call-words.js";
 import { executors, gateway, power } from "../model.js";
 import { Foreign, Line, Since, Table, useLoaded, useLooked } from "../words.js";
 
@@ -217,17 +218,6 @@ function Roles({ roles }: { roles: RolesAnswer["roles"] }) {
     </section>
   );
 }
-
-const RULES: Readonly<Record<string, string>> = {
-  token: "the token or session is unknown, or over",
-  role: "the role may not call it",
-  menu: "the menu of its context does not have it",
-  guard: "the program around the gateway refused it",
-  pin: "the tool changed since it was accepted",
-  budget: "the budget of its server is used up",
-  breaker: "the breaker of its server is open",
-  limit: "a bound of the gateway was reached",
-};
 
 function Refused({ counts }: { counts: AgentsAnswer["refused"] }) {
   const rows = Object.entries(counts).sort(([, a], [, b]) => b - a);

@@ -1,8 +1,6 @@
 // The last calls, live, and one of them: where its time went, in a picture and in words.
 
-import { type ReadonlySignal, useSignal } from "@preact/signals";
-import { Component } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { CallsAnswer, KeptCall } from "../../src/contracts/control/calls.js";
 import type { RecordedBodies } from "../../src/contracts/control/record.js";
 import type { ToolInShort } from "../../src/contracts/control/tools.js";
@@ -10,13 +8,15 @@ import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton } from "../act-button.js";
 import { adviceOn, type Phase, phasesOf, remarksOf, sizeText, timeText } from "../call-words.js";
 import { useCalls } from "../calls/follow.js";
+import { Reasons, Slowest } from "../calls/groups.js";
 import { ROWS_A_LOOK } from "../calls/rows.js";
+import { nameOf, OutcomeWord, Rows } from "../calls/table.js";
 import { call } from "../door.js";
 import { FilterText } from "../filter-text.js";
 import { gateway, link, power } from "../model.js";
 import { go, query, setQuery } from "../router.js";
 import { fill } from "../try/filled.js";
-import { Foreign, Line, Since, Table, useLines, useLoaded } from "../words.js";
+import { Foreign, Line, Since, useLines, useLoaded } from "../words.js";
 
 const FILTERS = ["server", "tool", "principal", "failed", "slowerMs", "outcome", "mended"] as const;
 
@@ -29,13 +29,14 @@ const OUTCOMES = [
   "unavailable",
   "denied",
   "limit",
+  "not-found",
+  "unauthorized",
   "cancelled",
   "outcome-unknown",
 ];
 
 export function Calls() {
   const [isPaused, setPaused] = useState(false);
-  const [isOver, setOver] = useState(false);
   const filter = useMemo(() => {
     const asked = new URLSearchParams();
     for (const name of FILTERS) {
@@ -44,9 +45,7 @@ export function Calls() {
     }
     return asked.toString();
   }, [query.value]);
-  const { shown, fresh, trouble } = useCalls(filter, isPaused ? "paused" : isOver ? "over" : "no");
   const group = query.value.get("group") ?? "";
-  const rows = shown?.rows ?? [];
   return (
     <>
       <h1>Calls</h1>
@@ -110,8 +109,26 @@ export function Calls() {
         <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
           {isPaused ? "Go on" : "Pause"}
         </button>
-        <Line text={lineOf(filter)} />
+        <Line text={lineOf(filter, group)} />
       </p>
+      {group === "slowest" ? (
+        <Slowest filter={filter} isPaused={isPaused} />
+      ) : group === "reason" ? (
+        <Reasons filter={filter} isPaused={isPaused} />
+      ) : (
+        <Live filter={filter} isPaused={isPaused} />
+      )}
+    </>
+  );
+}
+
+/** The newest, as they come. */
+function Live({ filter, isPaused }: { filter: string; isPaused: boolean }) {
+  const [isOver, setOver] = useState(false);
+  const { shown, fresh, trouble } = useCalls(filter, isPaused ? "paused" : isOver ? "over" : "no");
+  const rows = shown?.rows ?? [];
+  return (
+    <>
       {trouble === "" ? null : (
         <p class="trouble" role="alert">
           {trouble}
@@ -124,11 +141,9 @@ export function Calls() {
         </p>
       )}
       {shown !== undefined && rows.length === 0 ? <NoCalls isNarrow={filter !== ""} /> : null}
-      {rows.length === 0 ? null : group === "reason" ? (
-        <Reasons rows={rows} />
-      ) : (
+      {rows.length === 0 ? null : (
         <div onPointerEnter={() => setOver(true)} onPointerLeave={() => setOver(false)}>
-          <Rows rows={group === "slowest" ? [...rows].sort((a, b) => b.ms - a.ms) : rows} />
+          <Rows rows={rows} />
         </div>
       )}
     </>
@@ -141,12 +156,14 @@ function heldWords(fresh: number): string {
   return `${fresh === 0 ? "" : `${many} new. `}Held still while you point at it; new ones come when you leave it.`;
 }
 
-function lineOf(filter: string): string {
+function lineOf(filter: string, group: string): string {
   const words = [...new URLSearchParams(filter)].map(([name, value]) => {
     if (name === "failed") return "--failed";
     return name === "slowerMs" ? `--slower ${shellWord(`${value}ms`)}` : `--${name} ${shellWord(value)}`;
   });
-  return ["toolway calls -f", ...words].join(" ");
+  if (group === "slowest") return ["toolway calls --slowest", ...words].join(" ");
+  const failed = group === "reason" && !words.includes("--failed") ? ["--failed"] : [];
+  return ["toolway calls -f", ...words, ...failed].join(" ");
 }
 
 function NoCalls({ isNarrow }: { isNarrow: boolean }) {
@@ -156,149 +173,6 @@ function NoCalls({ isNarrow }: { isNarrow: boolean }) {
       No calls yet. <Line text="toolway run claude" />, and they appear here.
     </p>
   );
-}
-
-/** What the colours of the bars mean. */
-const PARTS = [
-  ["queued", "waited for its turn or a credential"],
-  ["starting", "its server was started"],
-  ["server", "its server took it"],
-  ["own", "Toolway itself"],
-] as const;
-
-function Rows({ rows }: { rows: readonly KeptCall[] }) {
-  // One call that took a minute is not to make all others a hair: what is longer fills its row.
-  const sorted = rows.map(({ ms }) => ms).sort((a, b) => a - b);
-  const longest = Math.min(sorted.at(-1) ?? 1, 5 * Math.max(sorted[Math.floor(sorted.length / 2)] ?? 1, 0.1));
-  // In steps, so that rows that are there stay as they are while others come. A signal, so that another scale is a word of
-  // each drawing and no drawing anew.
-  const box = useSignal("0 0 1 8");
-  useLayoutEffect(() => {
-    box.value = `0 0 ${2 ** (Math.ceil(2 * Math.log2(longest)) / 2)} 8`;
-  }, [longest]);
-  return (
-    <>
-      <p class="empty small">
-        Where its time went:
-        {PARTS.map(([name, words]) => (
-          <span key={name} class="key">
-            <span class={`mark ${name}`} aria-hidden="true" /> {words}
-          </span>
-        ))}
-      </p>
-      <Table
-        heads={["When", "Tool", "Outcome", "Agent", "Where its time went", { number: "Time" }, { number: "Size" }]}
-      >
-        {rows.map((one) => (
-          <Row key={one.seq} one={one} box={box} />
-        ))}
-      </Table>
-    </>
-  );
-}
-
-/**
- * Drawn once: 50 come in a second, and 150 that were there would be drawn again with them. Not by a memo of what it draws: the
- * elements in that know their parents of then, and with these all rows that ever were.
- */
-class Row extends Component<{ one: KeptCall; box: ReadonlySignal<string> }> {
-  override shouldComponentUpdate({ one }: { one: KeptCall }): boolean {
-    return one !== this.props.one;
-  }
-
-  override render() {
-    const { one, box } = this.props;
-    return (
-      <tr>
-        <td>
-          <a href={`/calls/${one.seq}`}>
-            <Since at={one.endedAt} />
-          </a>
-        </td>
-        <th scope="row">
-          <Foreign text={nameOf(one)} />
-        </th>
-        <td>
-          <OutcomeWord call={one} />
-        </td>
-        <td>
-          <Foreign text={one.client === undefined ? one.principal : `${one.principal} (${one.client})`} />
-        </td>
-        <td>
-          <Bars phases={phasesOf(one)} box={box} />
-        </td>
-        <td class="number">{timeText(one.ms)}</td>
-        <td class="number">{sizeText(one.bytes)}</td>
-      </tr>
-    );
-  }
-}
-
-function Reasons({ rows }: { rows: readonly KeptCall[] }) {
-  const groups = new Map<string, KeptCall[]>();
-  for (const one of rows) {
-    if (!one.failed) continue;
-    const key = `${one.outcome} at ${one.server ?? "no server"}`;
-    groups.set(key, [...(groups.get(key) ?? []), one]);
-  }
-  const sorted = [...groups].sort(([, a], [, b]) => b.length - a.length);
-  if (sorted.length === 0) return <p class="empty">None of these failed.</p>;
-  return (
-    <Table heads={["Why", { number: "How often" }, "Last", "What to do"]}>
-      {sorted.map(([why, calls]) => {
-        const [last] = calls;
-        const advice = last === undefined ? undefined : adviceOn(last);
-        return (
-          <tr key={why}>
-            <th scope="row">
-              <Foreign text={why} />
-            </th>
-            <td class="number">{calls.length}</td>
-            <td>
-              <a href={`/calls/${last?.seq ?? 0}`}>
-                <Since at={last?.endedAt} />
-              </a>
-            </td>
-            <td>
-              <Foreign text={advice?.text ?? ""} />
-            </td>
-          </tr>
-        );
-      })}
-    </Table>
-  );
-}
-
-function nameOf({ server, tool, method }: KeptCall): string {
-  return tool === undefined ? method : `${server ?? ""}/${tool}`;
-}
-
-function OutcomeWord({ call: { outcome, failed } }: { call: KeptCall }) {
-  const kind = failed ? "bad" : outcome === "ok" ? "good" : "calm";
-  return (
-    <span class={`state ${kind}`}>
-      <span aria-hidden="true">{{ good: "●", bad: "▲", calm: "○" }[kind]}</span> {outcome}
-    </span>
-  );
-}
-
-/** Widths are attributes of a drawing, in milliseconds: the page may have no styles in its elements. */
-function Bars({ phases, box }: { phases: readonly Phase[]; box: ReadonlySignal<string> }) {
-  let at = 0;
-  return (
-    <svg class="bars" viewBox={box} preserveAspectRatio="none" role="img" aria-label={wordsOf(phases)}>
-      <title>{wordsOf(phases)}</title>
-      {phases.map(({ name, ms }) => {
-        const x = at;
-        at += ms;
-        return <rect key={name} class={name} x={x} y="0" width={ms} height="8" />;
-      })}
-    </svg>
-  );
-}
-
-function wordsOf(phases: readonly Phase[]): string {
-  return phases.map(({ words }) => words).join(", ") || "no time at all";
 }
 
 /** One call, looked for among those that are kept. */
@@ -357,6 +231,9 @@ export function OneCall({ seq }: { seq: number }) {
         <Fact name="Method" value={found.method} />
         <Fact name="Request id" value={String(found.id)} />
         <Fact name="Trace id" value={found.trace} />
+        <Fact name="Refused by" value={found.refusedBy} />
+        <Fact name="Error code" value={found.errorCode === undefined ? undefined : String(found.errorCode)} />
+        <Fact name="Receipt" value={found.receipt} href={`/waiting/${encodeURIComponent(found.receipt ?? "")}`} />
         <Fact name="Sent" value={`${found.attempt} ${found.attempt === 1 ? "time" : "times"}`} />
         <Fact name="Request" value={sizeText(found.bytesIn)} />
         <Fact name="Result" value={sizeText(found.bytes)} />
@@ -430,14 +307,13 @@ function indented(text: string): string {
   }
 }
 
-function Fact({ name, value }: { name: string; value: string | undefined }) {
+function Fact({ name, value, href }: { name: string; value: string | undefined; href?: string }) {
   if (value === undefined || value === "") return null;
+  const text = <Foreign text={value} />;
   return (
     <div>
       <dt>{name}</dt>
-      <dd>
-        <Foreign text={value} />
-      </dd>
+      <dd>{href === undefined ? text : <a href={href}>{text}</a>}</dd>
     </div>
   );
 }

@@ -12,7 +12,7 @@ import { Flow } from "../overview/flow.js";
 import { LoginButton } from "../servers/login.js";
 import { Sparkline } from "../sparkline.js";
 import { joinedSteps } from "../steps.js";
-import { Figure, Foreign, Line, Since, Until, useLoaded, useLooked } from "../words.js";
+import { Figure, Foreign, Line, Since, Until, useHeld, useLoaded, useLooked } from "../words.js";
 
 export const needs = computed(() =>
   needsOf({
@@ -72,17 +72,18 @@ export function Overview() {
 }
 
 function NeedsYou() {
+  const rows = useHeld(needs.value, ({ key }) => key, ".needs");
   return (
     <section aria-labelledby="needs">
       <h2 id="needs">Needs you</h2>
-      {needs.value.length === 0 ? (
+      {rows.length === 0 ? (
         <p class="empty">
           Nothing needs you. <LastTrouble />
         </p>
       ) : (
-        <ul class="rows">
-          {needs.value.map((need) => (
-            <NeedRow key={need.key} need={need} />
+        <ul class="rows needs">
+          {rows.map(({ one, isOver }) => (
+            <NeedRow key={one.key} need={one} isOver={isOver} />
           ))}
         </ul>
       )}
@@ -188,15 +189,17 @@ function LastTrouble() {
   );
 }
 
-function NeedRow({ need }: { need: Need }) {
+/** One that is over keeps its height, so that what is below it stays where it is. */
+function NeedRow({ need, isOver }: { need: Need; isOver: boolean }) {
   return (
-    <li class="need">
+    <li class={isOver ? "need over" : "need"} inert={isOver}>
       <a href={need.href}>
         <strong>
           <Foreign text={need.what} />
         </strong>
       </a>
       <span class="when">
+        {isOver ? <strong> This is over.</strong> : null}
         {need.since === undefined ? null : (
           <>
             {" "}
@@ -219,7 +222,7 @@ function NeedRow({ need }: { need: Need }) {
       {need.acts === undefined ? null : (
         <span class="acts">
           {need.acts.map((act) => (
-            <ActButton key={act.label} act={act} />
+            <ActButton key={act.label} act={act} {...(act.line === undefined ? {} : { line: act.line })} isShort />
           ))}
         </span>
       )}

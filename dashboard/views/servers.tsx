@@ -11,7 +11,7 @@ import { isFine, stateWord } from "../needs.js";
 import { hourPicture } from "../servers/hour.js";
 import { Login } from "../servers/login.js";
 import { Hour, Told } from "../servers/story.js";
-import { Copy, Foreign, Since, Table, Until, useLooked } from "../words.js";
+import { Copy, Foreign, Since, Table, Until, useHeld, useLooked } from "../words.js";
 
 /** By shape, word and colour. */
 function State({ server }: { server: ServerStatus }) {
@@ -27,54 +27,57 @@ function State({ server }: { server: ServerStatus }) {
 
 export function Servers() {
   const sorted = [...servers.value].sort((a, b) => Number(isFine(a)) - Number(isFine(b)));
+  const rows = useHeld(sorted, ({ name }) => name, ".servers").filter(({ isOver }) => !isOver);
   const past = useLooked<HistoryAnswer>("/history?window=hour", 5_000);
   const pastOf = new Map(past?.servers.map((one) => [one.server, one]));
   return (
     <>
       <h1>Servers</h1>
-      <Table
-        heads={[
-          "Server",
-          "State",
-          "Since",
-          "Kind",
-          { number: "Tools" },
-          { number: "In flight" },
-          { number: "Calls a minute" },
-          { number: "p50 / p95" },
-          { number: "Failed in 1 h" },
-          { number: "Restarts" },
-        ]}
-      >
-        {sorted.map((server) => (
-          <tr key={server.name}>
-            <th scope="row">
-              <a href={`/servers/${encodeURIComponent(server.name)}`}>
-                <Foreign text={server.name} />
-              </a>
-            </th>
-            <td>
-              <State server={server} />
-              {server.lastError === undefined ? null : (
-                <div class="clip small reason">
-                  <Foreign text={server.lastError} />
-                </div>
-              )}
-            </td>
-            <td>
-              <Since at={server.since} suffix="" />
-            </td>
-            <td>{server.kind ?? "unknown"}</td>
-            <td class="number">
-              {server.counts.tools}
-              {server.quarantined > 0 ? <div class="small">{server.quarantined} quarantined</div> : null}
-            </td>
-            <td class="number">{server.inFlight}</td>
-            <PastCells past={pastOf.get(server.name)} />
-            <td class="number">{server.restarts}</td>
-          </tr>
-        ))}
-      </Table>
+      <div class="servers">
+        <Table
+          heads={[
+            "Server",
+            "State",
+            "Since",
+            "Kind",
+            { number: "Tools" },
+            { number: "In flight" },
+            { number: "Calls a minute" },
+            { number: "p50 / p95" },
+            { number: "Failed in 1 h" },
+            { number: "Restarts" },
+          ]}
+        >
+          {rows.map(({ one: server }) => (
+            <tr key={server.name}>
+              <th scope="row">
+                <a href={`/servers/${encodeURIComponent(server.name)}`}>
+                  <Foreign text={server.name} />
+                </a>
+              </th>
+              <td>
+                <State server={server} />
+                {server.lastError === undefined ? null : (
+                  <div class="clip small reason">
+                    <Foreign text={server.lastError} />
+                  </div>
+                )}
+              </td>
+              <td>
+                <Since at={server.since} suffix="" />
+              </td>
+              <td>{server.kind ?? "unknown"}</td>
+              <td class="number">
+                {server.counts.tools}
+                {server.quarantined > 0 ? <div class="small">{server.quarantined} quarantined</div> : null}
+              </td>
+              <td class="number">{server.inFlight}</td>
+              <PastCells past={pastOf.get(server.name)} />
+              <td class="number">{server.restarts}</td>
+            </tr>
+          ))}
+        </Table>
+      </div>
     </>
   );
 }

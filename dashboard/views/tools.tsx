@@ -63,7 +63,15 @@ export function Tools() {
               ))}
           </select>
         </label>
-        <Line text={as === "" ? "toolway tools" : `toolway tools --as ${shellWord(as)}`} />
+        <Line
+          text={
+            as !== ""
+              ? `toolway tools --as ${shellWord(as)}`
+              : role === ""
+                ? "toolway tools"
+                : `toolway tools --role ${shellWord(role)}`
+          }
+        />
       </p>
       {trouble === "" ? null : (
         <p class="trouble" role="alert">

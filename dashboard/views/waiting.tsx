@@ -5,6 +5,7 @@ import type { DeadLetterSummary, MailboxSummary, Page } from "../../src/contract
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton, Acts } from "../act-button.js";
 import { mailboxes, outbox } from "../model.js";
+import { query } from "../router.js";
 import { WriteActs } from "../waiting/acts.js";
 import { deliveredWords, joinedWrites, type LaneRow, laneRows, waitWords } from "../waiting/lanes.js";
 import { ageText, Foreign, Line, Since, Table, Until, useFollowed, useLoaded } from "../words.js";
@@ -87,8 +88,41 @@ function Writes() {
       {rows.map((row) => (
         <Lane key={row.key} row={row} onDone={renew} />
       ))}
+      {query.value.get("state") === "done" ? <Delivered /> : null}
       {lanes.value === undefined || lanes.value.more === 0 ? null : (
         <p class="empty">And {lanes.value.more.toLocaleString()} more lanes, which are not read for this page.</p>
+      )}
+    </section>
+  );
+}
+
+/** As they were when it was asked for: it only grows, and nothing can be done about them. */
+function Delivered() {
+  const { value, trouble } = useLoaded<Listed>("/outbox?state=done");
+  return (
+    <section>
+      <h3>Delivered</h3>
+      {value !== undefined && value.writes.length === 0 ? <p class="empty">None that is still known.</p> : null}
+      {trouble === "" ? null : <p class="trouble">{trouble}</p>}
+      {value === undefined || value.writes.length === 0 ? null : (
+        <Table heads={["Receipt", "Tool", "Whose", "Delivered", "Waited", { number: "Tries" }]}>
+          {value.writes.map((write) => (
+            <tr key={write.id}>
+              <ReceiptCell id={write.id} />
+              <td>
+                <Foreign text={`${write.server}/${write.tool}`} />
+              </td>
+              <td>
+                <Foreign text={write.principal} />
+              </td>
+              <td>
+                <Since at={write.sinceMs} />
+              </td>
+              <td>{ageText(write.sinceMs - write.takenMs)}</td>
+              <td class="number">{write.attempts}</td>
+            </tr>
+          ))}
+        </Table>
       )}
     </section>
   );

@@ -235,6 +235,8 @@ export interface OutboxStatus {
     readonly lane: string;
     readonly depth: number;
     readonly why: string;
+    /** Since when the oldest of them waits. */
+    readonly oldestAt?: string | undefined;
   }[];
   readonly heldCount: number;
 }

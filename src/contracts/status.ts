@@ -118,6 +118,8 @@ export interface ServerStatus {
   readonly counts: { tools: number; prompts: number; resources: number; resourceTemplates: number };
   /** How many of its tools no agent may use, since their definition changed or cannot be pinned. */
   readonly quarantined: number;
+  /** Since when the first of those that a person has to decide about is hidden; absent where there is none. */
+  readonly quarantinedAt?: string | undefined;
   /** True until every list was read since the gateway started, and none has failed since. */
   readonly listsFromBefore: boolean;
   /** The lists that have something in them which this server has not confirmed since the gateway started. */
@@ -187,6 +189,8 @@ export interface GatewayStatus {
     readonly path: string | undefined;
     /** The edit that could not be applied, while the config before it goes on. */
     readonly error: string | undefined;
+    /** When that was, or one before it that could not be applied either. */
+    readonly errorAt?: string | undefined;
     readonly warnings: readonly string[];
     /** Patterns of roles and menus that fit no tool of the servers whose tools are known, and what may have been meant. */
     readonly unusedPatterns: readonly string[];

@@ -33,6 +33,7 @@ export class ConfigInUse {
   readonly #log: Log;
   #current: Config;
   #error: string | undefined;
+  #errorAt: string | undefined;
   /** Of the file: as it is in use, and of an edit that could not be applied. */
   #text: string | undefined;
   #editText: string | undefined;
@@ -77,6 +78,7 @@ export class ConfigInUse {
     return {
       path,
       error: this.#error,
+      errorAt: this.#errorAt,
       warnings,
       unusedPatterns: this.#stages.patterns.now(this.#current),
       waitsForRestart: waitsForRestart(this.#parts.config, this.#current),
@@ -118,6 +120,7 @@ export class ConfigInUse {
       read = this.#parts.read();
     } catch (error) {
       this.#error = (error as Error).message;
+      this.#errorAt ??= new Date(systemClock.wall()).toISOString();
       this.#editText = this.#parts.lastText?.();
       this.#log.error(`the config was not applied, the one before goes on: ${this.#error}`);
       throw error;
@@ -140,6 +143,7 @@ export class ConfigInUse {
     this.#kept = kept;
     this.#current = config;
     this.#error = undefined;
+    this.#errorAt = undefined;
     const rules = ({ roles, unlistedRoles }: Config) => JSON.stringify([roles, unlistedRoles]);
     if (rules(before) !== rules(config)) pipeline.setPolicy(policyOf(config, this.#log));
     if (JSON.stringify(before.menus) !== JSON.stringify(config.menus)) this.#setMenus();

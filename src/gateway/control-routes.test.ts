@@ -139,7 +139,7 @@ describe("routes about kept calls", () => {
       waiting: 3,
       oldestAt: "1970-01-01T00:00:04.000Z",
       unknown: 1,
-      held: [{ server: "s", lane: "bob", depth: 1, why: "it is quarantined" }],
+      held: [{ server: "s", lane: "bob", depth: 1, why: "it is quarantined", oldestAt: "1970-01-01T00:00:04.000Z" }],
       heldCount: 1,
     });
     done.length = 0;

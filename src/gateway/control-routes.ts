@@ -90,6 +90,15 @@ export async function openControl(
   return { path: control.path, close, [Symbol.asyncDispose]: close };
 }
 
+/** By which rule a role, in no context, does not see a tool; undefined where it does. */
+function hiddenFrom(gateway: Gateway, role: string) {
+  const id = role === EVERY_OTHER ? ANY_OTHER_ROLE : role;
+  return (server: string, own: string): string | undefined => {
+    const decision = gateway.pipeline.access.decideUnderWay({ id, role: id }, server, ownToolName(own));
+    return decision.kind === "allow" ? undefined : decision.rule;
+  };
+}
+
 function formatOf(format: string | null): ExpositionFormat {
   return format === "openmetrics" || format === "json" ? format : "prometheus";
 }
@@ -105,13 +114,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
       tools: () => gateway.tools(),
       pins: () => ({ lines: gateway.pins.list(), trusted: gateway.pins.trusted }),
       roles: () => [...Object.keys(gateway.config.roles), EVERY_OTHER],
-      hiddenFrom: (role) => {
-        const id = role === EVERY_OTHER ? ANY_OTHER_ROLE : role;
-        return (server, own) => {
-          const decision = gateway.pipeline.access.decideUnderWay({ id, role: id }, server, ownToolName(own));
-          return decision.kind === "allow" ? undefined : decision.rule;
-        };
-      },
+      hiddenFrom: (role) => hiddenFrom(gateway, role),
       hiddenBy: (id) => {
         const principal = principalOf(gateway, id);
         return (server, own) => {
@@ -140,8 +143,15 @@ function routesOf(gateway: Gateway): ControlRoutes {
     "GET /metrics": async ({ query }) => ({ text: await scrapes.text(formatOf(query.get("format"))) }),
     "GET /access": ({ query }) => ({ access: accessTo(gateway, query.get("server") ?? "", query.get("tool") ?? "") }),
     "GET /tools": async ({ query }) => {
-      const as = query.get("as");
-      return { tools: await (as === null ? gateway.tools() : gateway.toolsOf(principalOf(gateway, as))) };
+      const [as, role] = [query.get("as"), query.get("role")];
+      if (as !== null) return { tools: await gateway.toolsOf(principalOf(gateway, as)) };
+      const tools = await gateway.tools();
+      if (role === null) return { tools };
+      if (role !== EVERY_OTHER) gateway.demandRole(role);
+      const rule = hiddenFrom(gateway, role);
+      return {
+        tools: tools.filter((one) => one.quarantined === undefined && rule(one.server, one.ownName) === undefined),
+      };
     },
     "GET /context": ({ query }) => {
       const principal = query.get("principal");
@@ -490,7 +500,9 @@ const MAX_HELD_SHOWN = 10;
 
 export function outboxStatus(operator: OutboxOperator): OutboxStatus {
   const { waiting, oldestMs, unknown, heldCount, held } = operator.totals(MAX_HELD_SHOWN);
-  const shown = held.map(({ server, lane, depth, heldFor }) => ({ server, lane, depth, why: heldFor ?? "" }));
+  const shown = held.map(({ server, lane, depth, heldFor, oldestMs: bornMs }) => {
+    return { server, lane, depth, why: heldFor ?? "", oldestAt: isoTime(bornMs) };
+  });
   return { waiting, oldestAt: isoTime(oldestMs), unknown, held: shown, heldCount };
 }
 

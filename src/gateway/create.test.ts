@@ -343,11 +343,14 @@ describe("a config that changes", () => {
     const { pid } = json(await gateway.call("one__count"));
     writeFileSync(file, "{ not json");
     expect(await fails(gateway.reload())).toBeInstanceOf(ConfigError);
-    expect(gateway.status().config.error).toContain(file);
+    expect(gateway.status().config).toMatchObject({
+      error: expect.stringContaining(file),
+      errorAt: expect.stringMatching(/^\d{4}-.*Z$/),
+    });
     expect(json(await gateway.call("one__count"))).toMatchObject({ pid });
     writeFileSync(file, JSON.stringify({ mcpServers: { one: entry("stateful"), two: entry("slow") } }));
     await gateway.reload();
-    expect(gateway.status().config.error).toBeUndefined();
+    expect(gateway.status().config).toMatchObject({ error: undefined, errorAt: undefined });
     expect(json(await gateway.call("two__sleep", { ms: 1 }))).toHaveProperty("slept");
     expect(json(await gateway.call("one__count"))).toMatchObject({ pid });
   });

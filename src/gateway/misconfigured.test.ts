@@ -57,6 +57,7 @@ it("is a state: status, log and agents are told why, and the others run [bad-ent
   const gateway = await create({ mcpServers: { github: withKey, one: good } }, { log });
   expect(stateOf(gateway, "github")).toMatchObject({
     state: "misconfigured",
+    since: expect.stringMatching(/^\d{4}-.*Z$/),
     lastError: expect.stringContaining("mcpServers.github.env.KEY: KEY is not set"),
   });
   expect(lines.join("")).toContain("misconfigured: config: mcpServers.github.env.KEY: KEY is not set");

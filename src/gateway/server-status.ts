@@ -5,7 +5,7 @@ import type { ServerStatus } from "../contracts/status.js";
 import type { ServerPool } from "../upstream/servers.js";
 import type { Stages } from "./stages.js";
 import { redactedText } from "./state/state.js";
-import { quarantinedByServer } from "./tool-listing.js";
+import { type Quarantined, quarantinedByServer } from "./tool-listing.js";
 
 /**
  * @param kept what is to be said of a server whose entry before is still in use
@@ -27,10 +27,16 @@ export function serverRows(
       ...executors.seen(one),
       placement: stages.places?.status(servers.supervised(one.name)?.spec),
       credential: credentials.status(servers.supervised(one.name)?.spec.target),
-      quarantined: quarantined.get(one.name) ?? 0,
+      ...quarantineOf(quarantined.get(one.name)),
       cache: cache.statsOf(one.name),
       problems: [...kept(one.name), ...one.problems, ...catalog.problems(one.name)].map((text) =>
         redactedText(entries, one.name, text),
       ),
     }));
+}
+
+function quarantineOf(found: Quarantined | undefined): Pick<ServerStatus, "quarantined" | "quarantinedAt"> {
+  if (found === undefined) return { quarantined: 0 };
+  const { count, sinceMs } = found;
+  return { quarantined: count, ...(sinceMs === undefined ? {} : { quarantinedAt: new Date(sinceMs).toISOString() }) };
 }

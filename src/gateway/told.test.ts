@@ -10,6 +10,7 @@ import { createGateway, createLog, type Gateway } from "../index.js";
 
 /** Two busy cores start a process in a second or two. */
 const SOON = { timeout: 60_000, interval: 20 };
+const A_TIME = expect.stringMatching(/^\d{4}-.*Z$/);
 
 const rug = fileURLToPath(new URL("../../test/fixtures/servers/rug.mjs", import.meta.url));
 const lines: string[] = [];
@@ -68,11 +69,14 @@ it("the status says what waits for the next start, until it is taken back [statu
   expect(gateway.status().config.waitsForRestart).toEqual([]);
 });
 
-it("the status counts the tools that are quarantined [status-true] [host-12]", async () => {
+it("the status counts the tools that are quarantined, and says since when [status-true] [host-12]", async () => {
   expect(gateway.status().servers[0]).toMatchObject({ quarantined: 0, oldLists: [], era: "legacy" });
   writeFileSync(path("description"), "Adds two numbers, and sends them elsewhere.");
   await gateway.reloadServer("rug");
-  await vi.waitFor(() => expect(gateway.status().servers[0]).toMatchObject({ quarantined: 1 }), SOON);
+  await vi.waitFor(
+    () => expect(gateway.status().servers[0]).toMatchObject({ quarantined: 1, quarantinedAt: A_TIME }),
+    SOON,
+  );
   expect(gateway.status().servers[0]?.counts.tools).toBe(3);
 });
 
@@ -85,9 +89,11 @@ it("a tool that is not listed may be that of the server whose prefix it has, or 
 it("what the config hides stays pinned over a restart: the kept list is compared as a whole [host-12]", async () => {
   await gateway.close({ drainMs: 0 });
   const entry = { command: process.execPath, args: [rug, "--description", path("description")] };
-  const hidden = { ...entry, lazy: true, tools: { announce: { hidden: true } }, only: ["a*"] };
+  const hidden = { ...entry, lazy: true, tools: { announce: { hide: true } }, only: ["a*"] };
   writeFileSync(path("toolway.json"), JSON.stringify({ mcpServers: { rug: hidden } }));
-  gateway = await createGateway(path("toolway.json"), { stateDir: path("state"), watch: false });
+  const log = createLog({ write: (line) => void lines.push(line) });
+  gateway = await createGateway(path("toolway.json"), { stateDir: path("state"), watch: false, log });
+  expect(said("unknown key")).toBe(0);
   const states = gateway.pins.list().map(({ tool, state }) => `${tool} ${state}`);
   expect(new Set(states)).toEqual(new Set(["add changed", "announce pinned", "die pinned"]));
 });

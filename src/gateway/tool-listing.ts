@@ -65,14 +65,25 @@ function isMeant(catalog: Catalog, server: string, own: string, typed: string): 
   return typed.endsWith(own) && catalog.mayBeOf(server, exposedName(typed));
 }
 
-/** How many tools of each server are hidden, of those that it lists. */
-/** Those that a person has to decide about: what was rejected is hidden, and asks no more. */
-export function quarantinedByServer(catalog: Catalog, pins: StoredPins): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
+/** Tools of a server that a person has to decide about. */
+export interface Quarantined {
+  readonly count: number;
+  /** Since when the first of them is hidden; undefined where nobody knows. */
+  readonly sinceMs: number | undefined;
+}
+
+/** Of each server, of the tools that it lists. What was rejected is hidden, and asks no more. */
+export function quarantinedByServer(catalog: Catalog, pins: StoredPins): ReadonlyMap<string, Quarantined> {
+  const found = new Map<string, Quarantined>();
   for (const { server, item } of catalog.tools()) {
-    if (pins.asks(server, ownToolName(item.own))) counts.set(server, (counts.get(server) ?? 0) + 1);
+    const tool = ownToolName(item.own);
+    if (!pins.asks(server, tool)) continue;
+    const { count, sinceMs } = found.get(server) ?? { count: 0, sinceMs: undefined };
+    const ownMs = pins.changedMs(server, tool);
+    const firstMs = ownMs === undefined || (sinceMs !== undefined && sinceMs < ownMs) ? sinceMs : ownMs;
+    found.set(server, { count: count + 1, sinceMs: firstMs });
   }
-  return counts;
+  return found;
 }
 
 /** Lists come one by one at a start: patterns are looked at once for those of a moment. */

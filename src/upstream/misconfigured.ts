@@ -5,6 +5,7 @@ import type { Isolation, MisconfiguredSpec } from "../contracts/server-spec.js";
 import type { ServerConnection, ServerHandle } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
 import type { Upstream } from "../contracts/upstream.js";
+import { systemClock } from "../runtime/clock.js";
 import { EVERY_LIST } from "./lists/lists.js";
 import { misconfigured } from "./supervise/refusals.js";
 
@@ -19,9 +20,12 @@ export class MisconfiguredServer implements ServerHandle {
   /** Nothing is tried, so nobody need wait for it. */
   readonly firstTry = DONE;
   readonly connections: readonly ServerConnection[] = [];
+  readonly #since: string;
 
-  constructor(spec: MisconfiguredSpec) {
+  /** `before` is what stood in its place until this config was read. */
+  constructor(spec: MisconfiguredSpec, before: MisconfiguredServer | undefined) {
     this.spec = spec;
+    this.#since = before === undefined ? new Date(systemClock.wall()).toISOString() : before.#since;
     this.name = spec.name;
   }
 
@@ -44,6 +48,7 @@ export class MisconfiguredServer implements ServerHandle {
       isolation: this.isolation,
       via: undefined,
       state: "misconfigured",
+      since: this.#since,
       era: undefined,
       version: undefined,
       serverInfo: undefined,

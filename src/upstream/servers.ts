@@ -43,7 +43,9 @@ export class ServerPool implements Servers {
   ): { added: string[]; changed: string[]; removed: string[] } {
     const before = this.#servers;
     const known = this.names;
-    this.#misconfigured = new Map(wrong.map((spec) => [spec.name, new MisconfiguredServer(spec)]));
+    this.#misconfigured = new Map(
+      wrong.map((spec) => [spec.name, new MisconfiguredServer(spec, this.#misconfigured.get(spec.name))]),
+    );
     const added: string[] = [];
     const changed: string[] = [];
     this.#servers = new Map();

@@ -4,8 +4,22 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { BROWSER_MS, PageBrowser } from "../fixtures/page.js";
+import { send } from "./eras.js";
 import { type Gateway, startGateway, stdioFixture, until } from "./harness.js";
-import { callTool, hasTool } from "./operator.js";
+import { callTool, hasTool, toolway } from "./operator.js";
+
+const NO_TOOL = { method: "tools/call", params: { name: "no_such_tool", arguments: {} } } as const;
+/** What the style shows behind the time of the first row. */
+const AFTER_TIME = "getComputedStyle(document.querySelector('main tbody time'), '::after').content";
+/** Calls are looked for once a second. */
+const TWO_LOOKS_MS = 2_200;
+const DONE = Promise.resolve();
+
+/** `1.20 s`, `53.0 ms`. */
+function msOf(text: string): number {
+  const [figure = "", unit] = text.split(" ");
+  return Number(figure) * (unit === "s" ? 1_000 : 1);
+}
 
 const NARROW = { width: 400, height: 800 };
 
@@ -15,11 +29,12 @@ describe.skipIf(chromium === undefined)(`rows of calls${chromium === undefined ?
   let page: Page;
 
   beforeAll(async () => {
+    const ledger = stdioFixture("ledger", [], { env: { LEDGER: "/dev/null" }, tools: { note: { outbox: true } } });
     [browser, gateway] = await Promise.all([
       PageBrowser.launch(),
-      startGateway({ mcpServers: { slow: stdioFixture("slow") } }),
+      startGateway({ mcpServers: { slow: stdioFixture("slow"), ledger } }),
     ]);
-    await until("its tools", () => hasTool(gateway.url, "sleep"));
+    for (const tool of ["sleep", "note"]) await until(tool, () => hasTool(gateway.url, tool));
     for (let n = 0; n < 6; n++) await callTool(gateway.url, "sleep", { ms: 1 });
     page = await browser.open(gateway);
     await page.goto(new URL("/calls", page.url()).href);
@@ -63,9 +78,85 @@ describe.skipIf(chromium === undefined)(`rows of calls${chromium === undefined ?
     expect(await rows.count()).toBe(before + 3);
   });
 
+  it("are found by their keys, filters, groups and ids, and stand still while the view is paused [calls-recorded]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const rows = page.locator("main tbody tr");
+    const press = (...keys: string[]) =>
+      keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), DONE);
+    const filter = (name: string, value: string) =>
+      page.locator(`label:has-text("${name}") select`).selectOption(value);
+    await toolway(gateway, "outbox", "hold", "ledger");
+    await page.goto(new URL("/calls", page.url()).href);
+    const kept = await callTool(gateway.url, "note", { text: "later" });
+    const receipt = (kept.result?.["structuredContent"] as { receipt?: string } | undefined)?.receipt ?? "";
+    expect(receipt).not.toBe("");
+    await callTool(gateway.url, "sleep", { ms: 700 });
+    for (let n = 0; n < 2; n++) await send(gateway.url, { ...NO_TOOL, id: `own-id-${n}` });
+    await rows.filter({ hasText: "not-found" }).first().waitFor();
+
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByText("Paused.").waitFor();
+    const before = await rows.count();
+    await callTool(gateway.url, "sleep", { ms: 1 });
+    await page.mouse.move(1, 1);
+    await new Promise((done) => setTimeout(done, TWO_LOOKS_MS));
+    expect(await rows.count()).toBe(before);
+    await page.getByRole("button", { name: "Go on" }).click();
+    await rows.nth(before).waitFor();
+
+    await filter("Outcome", "not-found");
+    const [fitting, found] = [rows.filter({ hasText: "not-found" }), async () => rows.count()];
+    await until("the filter", async () => (await found()) >= 2 && (await fitting.count()) === (await found()));
+    expect(page.url()).toContain("outcome=not-found");
+    await page.getByText("toolway calls -f --outcome not-found").waitFor();
+    await filter("In groups", "reason");
+    await rows.filter({ hasText: "not-found at no server" }).filter({ hasText: /[2-9]/ }).waitFor();
+    await filter("Outcome", "");
+    await filter("In groups", "slowest");
+    await page.getByText("toolway calls --slowest", { exact: true }).waitFor();
+    await until("the slowest", async () =>
+      /ms|s/.test((await rows.first().locator("td.number").first().textContent()) ?? ""),
+    );
+    const times = (await rows.locator("td.number:nth-of-type(5)").allInnerTexts()).map(msOf);
+    expect(times.length).toBeGreaterThan(5);
+    expect(times).toEqual([...times].sort((a, b) => b - a));
+
+    // Exact on focus of its row, by `t` everywhere, and the keys by `?`.
+    const time = rows.first().locator("time");
+    await rows.first().getByRole("link").focus();
+    await press("Shift+Tab", "Tab");
+    const exact = await time.getAttribute("title");
+    expect(await page.evaluate(AFTER_TIME)).toBe(JSON.stringify(exact));
+    await press("t");
+    await until("exact times", async () => (await time.textContent()) === exact);
+    await press("t", "?");
+    await page.getByRole("dialog").getByText("Exact times").waitFor();
+    await press("Escape", "Control+k");
+    await page.keyboard.type("own-id-1");
+    await page.locator(".search li").filter({ hasText: "call own-id-1" }).waitFor();
+    await press("Enter");
+    await page.getByText("own-id-1", { exact: true }).waitFor();
+    await page.getByText("There is no such tool for this agent.").waitFor();
+    await press("/");
+    // Who calls where nobody is asked for a token has none, and is found by the calls.
+    await page.keyboard.type("local");
+    await page.locator(".search li").filter({ hasText: "agent local" }).waitFor();
+    await page.locator("#search").fill(receipt);
+    await page
+      .locator(".search li")
+      .filter({ hasText: `write ${receipt}` })
+      .getByRole("link")
+      .click();
+    await page.waitForURL(`**/waiting/${receipt}`);
+    await page.goBack();
+  });
+
   it("a table that is wider than a narrow window has a shade where more of it is", {
     timeout: BROWSER_MS,
   }, async () => {
+    await page.goto(new URL("/calls", page.url()).href);
+    await page.locator("tbody tr").first().waitFor();
     await page.setViewportSize(NARROW);
     const table = page.locator(".wide").first();
     const ofTable = <T>(what: string) => page.evaluate<T>(`((one) => ${what})(document.querySelector(".wide"))`);

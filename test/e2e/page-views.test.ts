@@ -218,6 +218,13 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     await page.getByRole("combobox", { name: "Seen as" }).selectOption("rea");
     await row("create_issue").getByText('role "reader"').waitFor();
     expect(await row("add_comment").locator("td").nth(1).textContent()).toBe("");
+    // As a role sees them, with the line that lists the same.
+    await at(page, "/tools?role=reader");
+    await page.getByText("toolway tools --role reader", { exact: true }).waitFor();
+    await page.locator("tr.away").filter({ hasText: "create_issue" }).waitFor();
+    const seen = await page.locator("main tbody tr:not(.away) th a").allTextContents();
+    const { out } = await toolway(gateway, "tools", "--role", "reader", "--json");
+    expect(new Set((JSON.parse(out) as { name: string }[]).map(({ name }) => name))).toEqual(new Set(seen));
     await page.context().close();
   });
 

@@ -129,6 +129,10 @@ describe.skipIf(chromium === undefined)(`what is watched${chromium === undefined
     await row.getByText(/\d+ s left/).waitFor();
     await row.getByRole("button", { name: "Let it run" }).click();
     expect(await reply("by-mouse")).toContain('"success":true');
+    // It has its place for as long as the pointer is there.
+    await row.getByText("This is over.").waitFor();
+    await page.mouse.move(1, 1);
+    await row.waitFor({ state: "detached" });
     await wanted("by-keyboard");
     await row.getByText('{"text":"by-keyboard"}').waitFor();
     await row.getByRole("button", { name: "Refuse" }).press("Enter");

@@ -14,6 +14,7 @@ describe("tools", () => {
     expect(out.split("\n")[1]).toBe("demo__add   demo    Adds two numbers. And more.");
     expect(JSON.parse((await run(["tools", "--json"])).out)).toEqual(TOOLS);
     expect(await run(["tools", "--server", "x"])).toMatchObject({ code: 2 });
+    expect((await run(["tools", "--as", "ann", "--role", "dev"])).err).toContain("--as or --role, not both");
   });
 
   it("show what is hidden in their names, in a pipe too, and as JSON are as they are [terminal-inert]", async () => {

@@ -6,7 +6,7 @@ import { shellWord } from "../../runtime/words/shell-word.js";
 import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
-import { Exit, UserError } from "../line/errors.js";
+import { Exit, UserError, usageError } from "../line/errors.js";
 import { note, print, printJson, shown } from "../line/io.js";
 import { count, fittedTable, heading, oneLine, styleOf } from "../text/print.js";
 import { listTools, unknownServers } from "../text/tool-list.js";
@@ -24,6 +24,7 @@ export const tools = defineCommand({
   options: {
     server: { value: "NAME", description: "Those of one server only.", completes: "server" },
     as: { value: "ID", description: "Those that are left to whoever has this token: by role and context." },
+    role: { value: "ROLE", description: "Those that are left to this role, in no context; `*` is every other one." },
     ...gatewayOptions,
     ...jsonOption,
   },
@@ -33,9 +34,10 @@ export const tools = defineCommand({
     { line: "toolway tools --as ci", note: "what an agent with the token ci sees" },
   ],
   async handler(input, io) {
+    if (input.as !== undefined && input.role !== undefined) throw usageError("Give --as or --role, not both.");
     const source = await gatewayFor(input, io);
     const { all, unknown, servers } = await withGateway(source, io, { servers: true }, async ({ client }) => ({
-      all: await listTools(client, io.signal, input.as),
+      all: await listTools(client, io.signal, input),
       unknown: await unknownServers(client, io.signal),
       servers: ((await client.get("/status", io.signal)) as GatewayStatus).servers.map(({ name }) => name),
     }));

@@ -23,13 +23,17 @@ export interface ToolLine {
 /** More names than this help nobody. */
 const MAX_SUGGESTIONS = 5;
 
-/** `as`: what is left to the principal of this id. */
+/** `as`: what is left to the principal of this id; `role`: to whoever has this one, in no context. */
 export async function listTools(
   client: GatewayClient,
   signal: AbortSignal,
-  as?: string | undefined,
+  { as, role }: { readonly as?: string | undefined; readonly role?: string | undefined } = {},
 ): Promise<readonly ToolLine[]> {
-  const answer = await client.get(as === undefined ? "/tools" : `/tools?as=${encodeURIComponent(as)}`, signal);
+  const [key, value] = as === undefined ? ["role", role] : ["as", as];
+  const answer = await client.get(
+    value === undefined ? "/tools" : `/tools?${key}=${encodeURIComponent(value)}`,
+    signal,
+  );
   return isObject(answer) && Array.isArray(answer["tools"]) ? (answer["tools"] as ToolLine[]) : [];
 }
 

@@ -82,8 +82,12 @@ export interface AuditHeadAnswer {
   readonly hash: string;
   readonly written: number;
   readonly lost: number;
+  /** When the last of them was lost; absent where none was since the start. */
+  readonly lostAt?: string | undefined;
   /** Why nothing can be written now. */
   readonly problem: string | undefined;
+  /** Since when; absent where something can. */
+  readonly problemAt?: string | undefined;
   /** Whether calls are refused until something can be. */
   readonly refusing: boolean;
 }

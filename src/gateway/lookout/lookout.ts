@@ -99,7 +99,8 @@ export class Lookout {
     const { auditDir } = this;
     const { audit } = this.records;
     if (audit === undefined || auditDir === undefined) return undefined;
-    return { path: auditDir, ...audit.head, ...audit.counts, problem: audit.problem, refusing: audit.isRefusing };
+    const { head, counts, times, problem, isRefusing } = audit;
+    return { path: auditDir, ...head, ...counts, ...times, problem, refusing: isRefusing };
   }
 
   /** What this gateway's log said of a server. Its lines are without secrets; those of the entry as it is now are looked for again. */

@@ -208,6 +208,11 @@ export class StoredPins {
     return this.isQuarantined(server, tool) && !isRejected(this.#servers.get(server)?.pins.get(tool));
   }
 
+  /** Since when it is another than the one that was accepted; undefined of one that is not, or cannot be pinned. */
+  changedMs(server: string, tool: OwnToolName): number | undefined {
+    return this.#servers.get(server)?.pins.get(tool)?.changed?.seenMs;
+  }
+
   /** Tells of every change, in a turn of its own, until what it returns is called. */
   watch(watcher: (change: PinChange) => void): () => void {
     this.#watchers.add(watcher);

@@ -389,11 +389,15 @@ it("a full disk that is freed loses nothing that found room to wait, tells the r
     for (let i = 0; i < 9_000; i++) audit.take(call());
     await audit.flush();
     expect(audit.counts).toEqual({ written: 0, lost: 9_001 - 8_192 });
+    const { lostAt, problemAt } = audit.times;
+    for (const at of [lostAt, problemAt]) expect(at).toMatch(/^\d{4}-.*Z$/);
     expect(told).toHaveLength(1);
     opened.fullAfter = undefined;
     await audit.flush();
     expect(audit.isRefusing).toBe(false);
     expect(audit.counts.written).toBe(8_192);
+    // What is lost stays lost.
+    expect(audit.times).toEqual({ lostAt, problemAt: undefined });
     await audit.close();
     expect(lines().filter(({ kind }) => kind === "gap")).toMatchObject([{ lost: 809 }]);
     const report = await verifyAudit(dir, []);

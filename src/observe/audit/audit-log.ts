@@ -73,7 +73,9 @@ export class AuditLog implements CallSink {
   readonly #anchors: NodeJS.Timeout;
   #anchored = 0;
   #problem: string | undefined;
+  #problemAt: string | undefined;
   #lost = 0;
+  #lostAt: string | undefined;
   /** Those of them that no line has told of yet. */
   #lostUntold = 0;
   #written = 0;
@@ -91,6 +93,11 @@ export class AuditLog implements CallSink {
 
   get counts(): { readonly written: number; readonly lost: number } {
     return { written: this.#written, lost: this.#lost };
+  }
+
+  /** When the last line was lost, and since when nothing can be written. */
+  get times(): { readonly lostAt: string | undefined; readonly problemAt: string | undefined } {
+    return { lostAt: this.#lostAt, problemAt: this.#problemAt };
   }
 
   get head(): ChainHead {
@@ -235,6 +242,7 @@ export class AuditLog implements CallSink {
           told("warn", `the audit log cannot be written: ${why}; ${then}`);
         }
         this.#problem = why;
+        this.#problemAt ??= this.#time(wall());
         return;
       }
       this.#lostUntold -= lost;
@@ -243,6 +251,7 @@ export class AuditLog implements CallSink {
       this.#written += lines.length;
       if (this.#problem !== undefined) told("info", "the audit log can be written again");
       this.#problem = undefined;
+      this.#problemAt = undefined;
       await keepHead(writer.head).catch((error: unknown) =>
         told("warn", `the head of the audit log could not be kept: ${(error as Error).message}`),
       );
@@ -250,9 +259,11 @@ export class AuditLog implements CallSink {
   }
 
   #lose(count: number): void {
+    if (count === 0) return;
     this.#lost += count;
     this.#lostUntold += count;
-    if (count > 0) this.#timer ??= setTimeout(() => void this.flush(), RETRY_MS).unref();
+    this.#lostAt = this.#time(this.#options.wall());
+    this.#timer ??= setTimeout(() => void this.flush(), RETRY_MS).unref();
   }
 
   #anchor(): void {
