@@ -70,6 +70,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "cache catalog config config/edit config/inputs contracts contracts/control contracts/engine control credentials endpoint endpoint/stdio executor/client executor/group executor/passed executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/mailboxes gateway/outbox gateway/placement gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
   "gateway/door": "contracts contracts/control control control/door runtime runtime/turns tokens",
   "gateway/engine": "catalog contracts contracts/engine policy runtime runtime/words store store/nats store/ownership",
+  "gateway/hosting": "protocol runtime upstream",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/lookout":
     "config config/edit contracts contracts/control control gateway/sharing gateway/state observe observe/audit observe/calls observe/metrics protocol runtime",
@@ -95,7 +96,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "contracts contracts/engine mailbox/broker mailbox/wire runtime runtime/memory runtime/turns sockets",
   "mailbox/share": "contracts mailbox mailbox/peer mailbox/wire observe protocol runtime",
   "mailbox/wire": "protocol runtime",
-  host: "config contracts gateway gateway/state observe observe/telemetry policy protocol runtime upstream",
+  host: "config contracts gateway gateway/hosting gateway/state observe observe/telemetry policy protocol",
   observe: "contracts contracts/control observe/trace protocol runtime",
   "observe/audit": "contracts contracts/control observe protocol runtime/redact runtime/turns",
   "observe/calls": "contracts/control observe protocol runtime",

@@ -45,8 +45,3 @@ export interface ToolResult extends JsonObject {
   readonly isError?: boolean;
   readonly _meta?: JsonObject;
 }
-
-/** A result without content, as some servers give, has an empty one. */
-export function toToolResult(result: JsonObject): ToolResult {
-  return (Array.isArray(result["content"]) ? result : { ...result, content: [] }) as ToolResult;
-}

@@ -6,7 +6,7 @@ import type { Config, ListenAddress } from "../config/config.js";
 import type { AgentProfile, Principal } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
 import type { CacheStats, GatewayStatus } from "../contracts/status.js";
-import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
+import type { ToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
 import type { StdioEndpointOptions } from "../endpoint/stdio/stdio.js";
 import type { Log } from "../observe/log.js";
@@ -32,7 +32,7 @@ import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } fro
 import { Logins } from "./logins/logins.js";
 import type { Lookout } from "./lookout/lookout.js";
 import type { Mailboxes } from "./mailboxes/mailboxes.js";
-import { hearingOf, type ProgramCalls } from "./program-call.js";
+import { hearingOf, type ProgramCalls, toToolResult } from "./program-call.js";
 import { AGENT_WAIT_MS, PLAN_WAIT_MS, Readiness } from "./readiness.js";
 import { serveRun } from "./runs/run-socket.js";
 import { Runs, type SweepRun } from "./runs/runs.js";

@@ -3,6 +3,7 @@
 
 import type { Caller, Principal } from "../contracts/caller.js";
 import type { AgentCall, Service } from "../contracts/service.js";
+import type { ToolResult } from "../contracts/tool-result.js";
 import { OPERATOR } from "../pipeline/access.js";
 import { Fault, type FaultCode, toRpcError } from "../protocol/errors.js";
 import type { JsonObject, RpcError } from "../protocol/jsonrpc.js";
@@ -170,4 +171,9 @@ async function answerTo(service: Service, caller: Caller, request: ProgramReques
   }
   if (answer.error !== undefined) throw new CallError(answer.error);
   return answer.result as JsonObject;
+}
+
+/** A result without content, as some servers give, has an empty one. */
+export function toToolResult(result: JsonObject): ToolResult {
+  return (Array.isArray(result["content"]) ? result : { ...result, content: [] }) as ToolResult;
 }

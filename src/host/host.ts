@@ -7,14 +7,13 @@ import type { ConfigInput } from "../config/load.js";
 import type { Principal } from "../contracts/caller.js";
 import { exposedName } from "../contracts/names.js";
 import type { CacheStats, ServerStatus } from "../contracts/status.js";
-import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
+import type { ToolResult } from "../contracts/tool-result.js";
 import type { Gateway } from "../gateway/gateway.js";
-import { CallError } from "../gateway/program-call.js";
+import { ProgramServers } from "../gateway/hosting/program-servers.js";
+import { CallError, toToolResult } from "../gateway/program-call.js";
 import type { Guard } from "../policy/guard.js";
 import { Fault, type FaultCode } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { abortable, doneWithin } from "../runtime/wait.js";
-import type { UpstreamServer } from "../upstream/server.js";
 import { type CallState, HostCallError, hostError } from "./errors.js";
 import { HostPins } from "./pins.js";
 import { SpawnedServers } from "./spawned.js";
@@ -77,6 +76,8 @@ export class ToolHost implements AsyncDisposable {
   readonly pins: HostPins;
   readonly #gateway: Gateway;
   readonly #defaults: HostDefaults;
+  /** What the gateway makes of the servers; which there are is said below. */
+  readonly #hosting: ProgramServers;
   readonly #servers: SpawnedServers;
   #closing: Promise<void> | undefined;
 
@@ -84,17 +85,15 @@ export class ToolHost implements AsyncDisposable {
     this.#gateway = gateway;
     this.pins = new HostPins(gateway.pins);
     this.#defaults = defaults;
-    const { servers } = gateway;
+    const hosting = new ProgramServers(gateway.servers);
+    this.#hosting = hosting;
     this.#servers = new SpawnedServers({
       apply,
       whenUp: (name) => this.#whenUp(name),
-      gone: (name) => {
-        const server = servers.supervised(name);
-        return async () => server?.stop();
-      },
-      retain: (name) => servers.retain(name),
-      release: (name) => servers.release(name),
-      refs: (name) => servers.supervised(name)?.refs ?? 0,
+      gone: (name) => hosting.gone(name),
+      retain: (name) => hosting.retain(name),
+      release: (name, later) => hosting.release(name, later),
+      refs: (name) => hosting.refs(name),
     });
   }
 
@@ -125,7 +124,7 @@ export class ToolHost implements AsyncDisposable {
     this.#hosted(server);
     // The guard is asked before a lazy server is started, and before anybody learns whether there is such a tool.
     this.#asked(server, () => this.#pipeline.demandUnlisted(principal, server, exposedName(tool)));
-    this.#gateway.servers.want(server);
+    this.#hosting.want(server);
     return toToolResult(await this.#ask(principal, server, "tools/call", { name: tool, arguments: args }, signal));
   }
 
@@ -137,10 +136,10 @@ export class ToolHost implements AsyncDisposable {
     const { principal = this.#defaults.principal, signal } = options;
     this.#hosted(server);
     this.#asked(server, () => this.#pipeline.access.demandVisible(principal, server));
-    const hosted = this.#gateway.servers.want(server);
-    if (!hosted.listed) await abortable(hosted.firstTry, signal);
+    const lack = await this.#hosting.wantTools(server, signal);
     const tools = await this.#list(principal, server, signal);
-    if (tools.length === 0 && !hosted.listed) throw this.#unavailable(server, hosted);
+    const fault = tools.length === 0 ? lack() : undefined;
+    if (fault !== undefined) throw hostError(server, fault, this.#stateOf(server));
     return tools;
   }
 
@@ -149,7 +148,7 @@ export class ToolHost implements AsyncDisposable {
     this.#refuseIfClosing();
     const { principal = this.#defaults.principal } = options;
     const seen = this.#servers.configs.filter(({ name }) => this.#pipeline.access.sees(principal, name));
-    return await Promise.all(seen.map((config) => this.#discoverOne(config, principal, options)));
+    return await Promise.all(seen.map(({ name }) => this.#discoverOne(name, principal, options)));
   }
 
   /** Every hosted server, as `toolway status --json` has it, how many references it has, and what the cache has of it. */
@@ -176,9 +175,9 @@ export class ToolHost implements AsyncDisposable {
    * all of its references.
    */
   async stop(server: string, options: { force?: boolean } = {}): Promise<void> {
-    const config = this.#hosted(server);
+    this.#hosted(server);
     if (options.force === true) await this.#servers.remove(server);
-    else await this.#servers.release(server, config.supervision.keepAliveMs);
+    else await this.#servers.release(server);
   }
 
   /**
@@ -202,22 +201,17 @@ export class ToolHost implements AsyncDisposable {
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   #close(options: { drainMs?: number }): Promise<void> {
+    this.#hosting.close();
     this.#servers.clear();
     return this.#gateway.close(options);
   }
 
   async #discoverOne(
-    { name, supervision }: ServerConfig,
+    name: string,
     principal: Principal,
     { deadlineMs = DISCOVER_MS, startLazy = false, signal }: DiscoverOptions,
   ): Promise<DiscoveredServer> {
-    const server = this.#gateway.servers.supervised(name);
-    const maySleep = supervision.lazy && !startLazy;
-    let late = false;
-    if (server?.listed === false && !maySleep) {
-      server.ensure();
-      late = !(await doneWithin(server.firstTry, deadlineMs, signal));
-    }
+    const lack = await this.#hosting.lookAt(name, { deadlineMs, startLazy, signal });
     let tools: HostTool[] = [];
     let error: HostCallError | undefined;
     try {
@@ -226,12 +220,8 @@ export class ToolHost implements AsyncDisposable {
       if (!(thrown instanceof HostCallError)) throw thrown;
       error = thrown;
     }
-    if (late) {
-      const fault = new Fault("timeout", `Server "${name}" has not told its tools within ${deadlineMs} ms.`);
-      error ??= hostError(name, fault, this.#stateOf(name));
-    } else if (!maySleep && server !== undefined && (!server.listed || server.trouble !== undefined)) {
-      error ??= this.#unavailable(name, server);
-    }
+    const fault = lack();
+    if (fault !== undefined) error ??= hostError(name, fault, this.#stateOf(name));
     return { server: name, state: this.#stateOf(name)?.state ?? "stopped", tools, error: describe(error) };
   }
 
@@ -266,15 +256,11 @@ export class ToolHost implements AsyncDisposable {
   }
 
   async #whenUp(name: string): Promise<void> {
-    const server = this.#gateway.servers.supervised(name);
-    if (server === undefined) throw hostError(name, new Fault("closing", `Server "${name}" was stopped.`), undefined);
-    await server.firstTry;
-    if (!server.listed) throw this.#unavailable(name, server);
-  }
-
-  #unavailable(name: string, server: UpstreamServer): HostCallError {
-    const why = server.trouble ?? "it was stopped, or has not been started";
-    return hostError(name, new Fault("unavailable", `Server "${name}" is not available: ${why}`), this.#stateOf(name));
+    try {
+      await this.#hosting.whenUp(name);
+    } catch (error) {
+      throw error instanceof Fault ? hostError(name, error, this.#stateOf(name)) : error;
+    }
   }
 
   #stateOf(name: string): CallState | undefined {

@@ -50,10 +50,10 @@ class FakeServers implements ServerSet {
     if (server !== undefined) this.#refs.set(server, this.refs(name) + 1);
   }
 
-  release(name: string): number {
+  release(name: string): boolean {
     const server = this.#listed(name);
     if (server !== undefined) this.#refs.set(server, Math.max(0, this.refs(name) - 1));
-    return this.refs(name);
+    return this.refs(name) === 0;
   }
 
   refs(name: string): number {
@@ -99,7 +99,7 @@ describe("references to servers", () => {
         for (const one of steps) {
           if (one.kind === "settle") await Promise.allSettled(pending);
           else if (one.kind === "add") pending.push(servers.add(config(one.name, one.variant, one.lazy)));
-          else if (one.kind === "release") pending.push(servers.release(one.name, undefined));
+          else if (one.kind === "release") pending.push(servers.release(one.name));
           else pending.push(servers.remove(one.name));
         }
         await Promise.allSettled(pending);

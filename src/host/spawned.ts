@@ -1,5 +1,5 @@
 // The servers that a program has spawned: which spec each has, and its coming and going. Starting, restarting and
-// stopping processes is upstream/'s, as is the count of references; this says only when a server is there.
+// stopping processes is the gateway's, as are references and how long a server stays without; this says only which are there.
 
 import { isDeepStrictEqual } from "node:util";
 import type { ServerConfig } from "../config/config.js";
@@ -14,8 +14,8 @@ export interface ServerSet {
   /** Resolves when nothing of it runs any more. To be called before it is taken off the list. */
   gone(name: string): () => Promise<void>;
   retain(name: string): void;
-  /** How many references are left. */
-  release(name: string): number;
+  /** True where that was the last and the server is to go now; where it is to go later, `later` is called then. */
+  release(name: string, later: () => void): boolean;
   /** How many references there are. */
   refs(name: string): number;
 }
@@ -23,8 +23,6 @@ export interface ServerSet {
 interface Spawned {
   readonly config: ServerConfig;
   ready: Promise<void>;
-  /** Nobody refers to it; it goes when this fires. */
-  leaving: NodeJS.Timeout | undefined;
   /** It is on its way out, and its name is free when this resolves. */
   gone: Promise<void> | undefined;
 }
@@ -61,8 +59,6 @@ export class SpawnedServers {
       const present = this.#spawned.get(name);
       if (present === undefined) break;
       if (present.gone === undefined && isDeepStrictEqual(present.config, config)) {
-        clearTimeout(present.leaving);
-        present.leaving = undefined;
         this.#servers.retain(name);
         return present.ready;
       }
@@ -72,25 +68,20 @@ export class SpawnedServers {
       // What is there has to be gone before another takes its name.
       await this.#remove(present);
     }
-    const spawned: Spawned = { config, ready: Promise.resolve(), leaving: undefined, gone: undefined };
+    const spawned: Spawned = { config, ready: Promise.resolve(), gone: undefined };
     this.#spawned.set(name, spawned);
     spawned.ready = this.#bringUp(spawned);
     await spawned.ready;
   }
 
-  /** Releases one reference. With the last, the server goes, after `lingerMs` where that is given. */
-  async release(name: string, lingerMs: number | undefined): Promise<void> {
+  /** Releases one reference. With the last, the server goes, now or later. */
+  async release(name: string): Promise<void> {
     const spawned = this.#spawned.get(name);
     if (spawned === undefined || spawned.gone !== undefined) {
       await spawned?.gone;
       return;
     }
-    if (this.#servers.release(name) > 0) return;
-    if (lingerMs === undefined) await this.#remove(spawned);
-    else {
-      clearTimeout(spawned.leaving);
-      spawned.leaving = setTimeout(() => void this.#remove(spawned), lingerMs).unref();
-    }
+    if (this.#servers.release(name, () => void this.#remove(spawned))) await this.#remove(spawned);
   }
 
   /** Takes a server away, whoever refers to it. */
@@ -101,7 +92,6 @@ export class SpawnedServers {
 
   /** Nothing comes or goes any more; what runs is stopped by whoever keeps it. */
   clear(): void {
-    for (const { leaving } of this.#spawned.values()) clearTimeout(leaving);
     this.#spawned.clear();
   }
 
@@ -132,7 +122,6 @@ export class SpawnedServers {
 
   async #takeDown(spawned: Spawned): Promise<void> {
     const { name } = spawned.config;
-    clearTimeout(spawned.leaving);
     const gone = this.#servers.gone(name);
     try {
       await this.#apply(spawned);

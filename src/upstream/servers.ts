@@ -135,7 +135,7 @@ export class ServerPool implements Servers {
     return server;
   }
 
-  /** One reference of a program more; what follows from that is the program's. */
+  /** One reference of a program more; what follows from that is gateway/hosting's. */
   retain(name: string): void {
     const server = this.#servers.get(name);
     if (server !== undefined) server.refs++;
