@@ -59,6 +59,7 @@ export const INTEGRATION: readonly string[] = [
   "src/gateway/operator.test.ts",
   "src/gateway/outbox/answers.test.ts",
   "src/gateway/outbox/outbox.test.ts",
+  "src/gateway/outbox/refusals.test.ts",
   "src/gateway/requests.test.ts",
   "src/gateway/sharing/shared-answers.test.ts",
   "src/gateway/sharing/shared-tools.test.ts",

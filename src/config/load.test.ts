@@ -127,7 +127,7 @@ describe("the lists of Gemini CLI beside the entries of a file", () => {
 });
 
 describe("an existing file of a client works unchanged", () => {
-  it.each(Object.entries(CLIENT_FILES))("%s", (_, { path, text, servers, warns = [] }) => {
+  it.each(Object.entries(CLIENT_FILES))("as %s has it", (_, { path, text, servers, warns = [] }) => {
     // On disk, in a home and a project of their own: an envFile must be there.
     const at = join(folder, path);
     mkdirSync(join(at, ".."), { recursive: true });
@@ -229,7 +229,7 @@ describe("variables", () => {
     ["${userHome}${/}x", "/home/me/x"],
     ["${workspaceFolder}${pathSeparator}${workspaceFolderBasename}", "/proj/proj"],
     ["$TOKEN $${", "$TOKEN $${"],
-  ])("%s", (text, value) => expect(arg(text)).toBe(value));
+  ])("are put in where a text names them: %s becomes %s", (text, value) => expect(arg(text)).toBe(value));
 
   it("need no braces in Gemini CLI's own files [config-kept]", () => {
     const entry = {
@@ -281,7 +281,9 @@ describe("paths", () => {
     ["~/bin/x", "/home/me/bin/x"],
     ["/usr/bin/x", "/usr/bin/x"],
     ["bin/x", "bin/x"],
-  ])("command %s", (command, value) => expect(target({ command })).toMatchObject({ command: value }));
+  ])("of a command are found from the file and from home, and a bare word on the PATH: %s", (command, value) =>
+    expect(target({ command })).toMatchObject({ command: value }),
+  );
 
   it("start at the file, or at the project of a client's own folder", () => {
     expect(target({ command: "x" })).toMatchObject({ cwd: "/proj" });
@@ -355,7 +357,9 @@ describe("what is resolved", () => {
     ["::1:80", undefined],
     ["a:65536", undefined],
     ["http://a:1", undefined],
-  ])("parseListen %s", (text, address) => expect(parseListen(text)).toEqual(address));
+  ])("reads a host and a port of an address, or says that it has none: %s", (text, address) =>
+    expect(parseListen(text)).toEqual(address),
+  );
 
   it("takes the names that people have, and refuses what no address can hold", () => {
     for (const name of ["my server", "@scope/x", "ä", "日本", "a.b", "x".repeat(128)]) {

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -54,6 +55,23 @@ describe("a token in a file", () => {
     await changed(() => symlinkSync(second, link), "four");
     await changed(() => rmSync(second), undefined);
     await changed(() => writeFileSync(second, "five"), "five");
+  });
+
+  it("is looked at every second at least", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    cleanUp.push(() => vi.useRealTimers());
+    const path = join(dir, "token");
+    writeFileSync(path, "one");
+    let changes = 0;
+    const unwatch = tokenSource({ from: "file", path }, context).watch?.(() => changes++);
+    cleanUp.push(() => unwatch?.());
+    // The first look, which says how the file was found, goes before these.
+    for (let i = 0; i < 20; i++) await stat(path);
+    for (const [at, word] of ["two", "three", "four"].entries()) {
+      writeFileSync(path, word);
+      vi.advanceTimersByTime(1_000);
+      await until(`the change to ${word}`, () => changes === at + 1);
+    }
   });
 
   it("is refused where it is none, and the text is not shown", async () => {

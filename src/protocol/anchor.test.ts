@@ -106,7 +106,7 @@ describe("findAnchor", () => {
     ["an id inside the result only", '{"jsonrpc":"2.0","result":{"a":1,"id":7}}', undefined],
     ["not JSON", "hello", undefined],
     ["empty", "", undefined],
-  ])("%s", (_name, text, id) => {
+  ])("finds the id of a message, or says that it cannot: %s", (_name, text, id) => {
     expect(findAnchor(Buffer.from(text))?.id).toBe(id);
   });
 });

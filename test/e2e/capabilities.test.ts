@@ -138,6 +138,18 @@ describe.concurrent("a legacy server over stdio that all share", () => {
     expect((await told(mute)).capabilities).toEqual(EVERYTHING);
   });
 
+  it('with isolation "session" is told by each process of its own agent what that can be asked [told-truly]', async () => {
+    const gateway = await startGateway({
+      mcpServers: { capable: stdioFixture("capable", [], { isolation: "session" }) },
+    });
+    const mute = await agentOf(gateway, {});
+    const able = await agentOf(gateway, ABLE);
+    expect((await told(mute)).capabilities).toEqual({});
+    expect((await told(able)).capabilities).toEqual(ABLE);
+    expect(await mute.text("remove")).toBe("say force");
+    expect(await able.text("remove")).toBe("legacy: Remove it?");
+  });
+
   it("is told what its entry declares, lazy or not [told-truly]", async () => {
     const entry = stdioFixture("capable", [], { declare: [] });
     const gateway = await startGateway({ mcpServers: { capable: entry } });

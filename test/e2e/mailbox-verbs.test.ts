@@ -118,3 +118,15 @@ it("rotate a token: whoever is in stays, and both secrets let in until the old o
   await toolway("token", "revoke", "worker-1");
   for (const client of [before, after, still]) await expect(client.next("nothing")).rejects.toThrow("ended");
 });
+
+it("a token that expires ends the sockets of its mailbox soon after, and nobody else's [token-ends]", async () => {
+  const soon = new Date(Date.now() + 6_000).toISOString();
+  const may = ["--role", "dev", "--may-send-to", "studio", "--expires", soon];
+  const made = await toolway("token", "create", "--id", "brief", ...may);
+  expect([made.code, made.err]).toEqual([0, ""]);
+  const brief = await BareClient.connect(url, "brief", made.out.trim());
+  const studio = await connect("studio");
+  await expect(brief.next("nothing")).rejects.toThrow("ended");
+  studio.send({ kind: "nonsense" });
+  expect(await studio.next("error")).toMatchObject({ reason: expect.stringContaining("no frame of the kind") });
+});

@@ -1,9 +1,12 @@
 // Servers that hang, die or talk nonsense beside healthy ones: the healthy ones must not notice.
 
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { callJson, callText, connectV1, toolNames, waitForTools } from "./clients.js";
-import { type Gateway, isAlive, startGateway, stdioFixture, until } from "./harness.js";
+import { type Gateway, isAlive, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { statusOf } from "./operator.js";
+import { lastOf, openStdioWire } from "./wire.js";
 
 /** Far below the connect timeout of the bad ones, far above what two busy cores need. */
 const SOON_MS = 8_000;
@@ -103,4 +106,16 @@ it("a call to a server that cannot be started fails soon, and says why [one-bad-
   // No list of it was ever seen: the menu has no such tool, and says so without waiting.
   await expect(client.callTool({ name: "pid", arguments: {} })).rejects.toMatchObject({ code: -32602 });
   expect(Date.now() - before).toBeLessThan(SOON_MS);
+});
+
+it("a client's own `toolway stdio` serves the others where an entry cannot be read [bad-entry-alone] [one-bad-server]", async () => {
+  const [folder, stateDir] = [await temporaryDirectory(), await temporaryDirectory()];
+  const configPath = join(folder, "toolway.json");
+  const wrong = { command: "x", env: { KEY: "$" + "{TOOLWAY_TEST_NOT_SET}" } };
+  const config = { names: "plain", mcpServers: { good: stdioFixture("stateful"), wrong } };
+  await writeFile(configPath, JSON.stringify(config));
+  const wire = await openStdioWire({ configPath, stateDir });
+  const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"count","arguments":{}}}';
+  expect(JSON.parse(lastOf(await wire.send(call)))).toMatchObject({ id: 1, result: { content: [{ type: "text" }] } });
+  await wire.close();
 });

@@ -13,7 +13,8 @@ import { startOnEngine } from "../fixtures/engine-gateways.js";
 import { readExposition, type Sample } from "../fixtures/exposition.js";
 import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
 import { startScripted } from "../fixtures/scripted-mcp.js";
-import { type Gateway, root, startGateway, until } from "./harness.js";
+import { connect } from "./eras.js";
+import { type Gateway, root, startGateway, temporaryDirectory, until } from "./harness.js";
 import { callTool, hasTool } from "./operator.js";
 
 const example = (file: string) => readFileSync(join(root, "examples/operate", file), "utf8");
@@ -52,6 +53,8 @@ const ENGINE = new Set(["toolway_engine_up", "toolway_partitions_owned"]);
 describe("alert rules and the dashboard", () => {
   let gateway: Gateway;
   let samples: readonly Sample[];
+  /** A line for each time that the token of a server was fetched. */
+  let fetched: string;
   const closing: (() => void)[] = [];
   afterAll(() => {
     for (const close of closing) close();
@@ -63,11 +66,13 @@ describe("alert rules and the dashboard", () => {
       tool === "fail" ? { error: { code: -32602, message: "no" } } : { result: text },
     );
     closing.push(server.close);
+    fetched = join(await temporaryDirectory(), "fetched");
+    const fetchToken = ["/bin/sh", "-c", `echo once >> '${fetched}'; echo token`];
     const kept = { ...server.entry, tools: { write: { outbox: true } } };
     const config = {
       names: "prefixed",
       mcpServers: {
-        some: { ...server.entry, tools: { read: { cache: true } }, auth: { bearer: { command: ["echo", "token"] } } },
+        some: { ...server.entry, tools: { read: { cache: true } }, auth: { bearer: { command: fetchToken } } },
         other: { ...server.entry, auth: "oauth" },
         kept,
       },
@@ -120,7 +125,37 @@ describe("alert rules and the dashboard", () => {
     expect(queries.flatMap(({ expr }) => namesIn(expr)).length).toBeGreaterThan(40);
   });
 
-  const title = natsPrograms.length === 0 ? `name what the engine tells, ${NO_NATS}` : "name what the engine tells";
+  it("count each token that was fetched, and the streams that are open and no others [metrics-agree]", async () => {
+    const control = await findGateway(gateway.stateDir);
+    const valuesOf = async (metric: string) => {
+      const { text } = (await control?.get<{ text: string }>("/metrics")) ?? { text: "" };
+      return readExposition(text).samples.filter(({ name }) => name === metric);
+    };
+    const fetches = await valuesOf("toolway_credential_refreshes_total");
+    const lines = readFileSync(fetched, "utf8").trim().split("\n");
+    expect(fetches.filter(({ labels }) => labels["toolway_server"] === "some")).toEqual([
+      expect.objectContaining({ labels: { toolway_server: "some", result: "ok" }, value: lines.length }),
+    ]);
+    // What was scraped stands for a second.
+    const streams = (legacy: number, modern: number) =>
+      until(`${legacy} and ${modern} streams`, async () => {
+        const open = new Map((await valuesOf("toolway_streams")).map(({ labels, value }) => [labels["kind"], value]));
+        return open.get("legacy") === legacy && open.get("modern") === modern && open.get("sse") === 0;
+      });
+    await streams(0, 0);
+    const [legacy, modern] = [await connect("legacy", gateway), await connect("modern", gateway)];
+    const listening = await modern.listen({ lists: true });
+    await streams(1, 1);
+    await listening.close();
+    await streams(1, 0);
+    await legacy.client.close();
+    await streams(0, 0);
+  });
+
+  const title =
+    natsPrograms.length === 0
+      ? `name what a gateway on an engine tells, ${NO_NATS}`
+      : "name what a gateway on an engine tells";
   it.skipIf(natsPrograms.length === 0)(`${title} [metrics-agree]`, async () => {
     const nats = await startNats();
     const { gateway: onEngine } = await startOnEngine(nats, { mcpServers: {} });
@@ -146,7 +181,21 @@ describe("alert rules and the dashboard", () => {
         expect(readFileSync(join(root, "docs/cli.md"), "utf8"), alert).toContain(`## ${verb}`);
       }
     }
-    expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+    // One that went would be missed by nobody else.
+    expect(rules.map(({ alert }) => alert)).toEqual([
+      "ToolwayServerNotReady",
+      "ToolwayCallsFail",
+      "ToolwaySlowItself",
+      "ToolwayOutboxStuck",
+      "ToolwayUnknownOutcome",
+      "ToolwayDeadLetters",
+      "ToolwayToolQuarantined",
+      "ToolwayNeedsLogin",
+      "ToolwayAuditGap",
+      "ToolwayLoopStalls",
+      "ToolwayEngineAway",
+      "ToolwayConfigNotApplied",
+    ]);
   });
 
   const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;

@@ -1,5 +1,7 @@
 // The store of several gateways against a real nats-server: the contract, and what two gateways see of each other.
 
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Store } from "../../src/contracts/store.js";
 import { type Engine, openEngine } from "../../src/store/nats/connection.js";
@@ -67,6 +69,21 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     await using later = await (await gateway("two")).shared();
     expect(later.map("m").get("*")).toBe(5);
     expect([...other.map("m").entries()]).toEqual([]);
+  });
+
+  it("is not kept in a stream that was made otherwise than it has to be, and says what to do", async () => {
+    await gateway("loose");
+    const connection = await connect({ servers: nats.nodes.map(({ port }) => `127.0.0.1:${port}`) });
+    try {
+      const { streams } = await jetstreamManager(connection);
+      // By copies that may be behind the leader.
+      await streams.update("loose_state", { ...(await streams.info("loose_state")).config, allow_direct: true });
+    } finally {
+      await connection.close();
+    }
+    await expect(gateway("loose")).rejects.toThrow(
+      /^The stream loose_state has allow_direct true, and Toolway needs false\. .*nats stream edit loose_state.*"prefix"\.$/,
+    );
   });
 
   it("takes nothing for gone that the node which tells does not have yet [ack-is-durable]", async () => {

@@ -45,7 +45,7 @@ const receiptIn = (result: Record<string, unknown> | undefined) =>
   (result?.["structuredContent"] as { receipt?: string } | undefined)?.receipt ?? "";
 
 describe.skipIf(natsPrograms.length === 0)(title, () => {
-  it("share tokens, sessions and receipts; a record of the newer is left alone by the older, held and shown [engine-versions]", async () => {
+  it("share tokens, sessions and receipts; a record of the newer is left alone by the older, held and shown; another config is told by status and doctor [engine-versions] [engine-same-config]", async () => {
     const nats = await startNats();
     const key = join(temporaryFolder("toolway-versions-"), "key");
     writeFileSync(key, makeEngineKey(), { mode: 0o600 });
@@ -92,5 +92,11 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     expect([again.code === 0, again.err]).toEqual([false, expect.stringContaining("newer version of Toolway")]);
     expect(await status(newer, unreadable)).toBe(200);
     expect((await statusOfAll(newer)).engine?.held).toBe(0);
+
+    // In the middle of an upgrade one goes by the next config already.
+    await newer.writeConfig({ ...config, roles: { ci: { deny: ["tracker/*"] } } });
+    await until("the difference", async () => (await statusOfAll(older)).engine?.differences.length === 1);
+    const differs = /Gateway \S+ goes by another config: roles\. Give all of them the same\./;
+    for (const verb of ["status", "doctor"]) expect((await toolway(older, verb)).out).toMatch(differs);
   }, 180_000);
 });

@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, probe, run } from "../../../test/fixtures/fake-gateway.js";
 import { heldIo } from "../../../test/fixtures/held-io.js";
 import { until } from "../../../test/fixtures/wait.js";
@@ -109,6 +109,44 @@ describe("doctor", () => {
     expect(times.get("own")).toBe(30_000);
     expect(times.get("fetched")).toBe(180_000);
     expect(out).toContain("A gateway waits 30.0 s for it.");
+  });
+
+  it("says every five seconds that a server is still starting, perhaps with a download, and what it wrote last [told-why]", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      writeFileSync(
+        join(folder, "toolway.json"),
+        JSON.stringify({ mcpServers: { fetched: { command: "npx", args: ["x"] } } }),
+      );
+      let end: (() => void) | undefined;
+      fakeGateway(
+        {},
+        {
+          probe: async (_, { watch }) => {
+            watch?.(() => ["npm info run", "npm http fetch GET 200"]);
+            await new Promise<void>((resolve) => {
+              end = resolve;
+            });
+            return probe({});
+          },
+        },
+      );
+      const io = heldIo({ cwd: folder, home: folder });
+      const running = runCli(["doctor"], io.io);
+      await until("the server to be started", () => end !== undefined);
+      const lines = () =>
+        io.err().match(/fetched has been starting for .*, perhaps with a download: npm http fetch GET 200/g);
+      await vi.advanceTimersByTimeAsync(4_900);
+      expect(lines()).toBeNull();
+      await vi.advanceTimersByTimeAsync(5_200);
+      expect(lines()).toHaveLength(2);
+      end?.();
+      expect(await running).toBe(0);
+      await vi.advanceTimersByTimeAsync(60_000);
+      expect(lines()).toHaveLength(2);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("asks on a terminal for inputs that nobody answered, and keeps the answers; piped it asks nobody", async () => {

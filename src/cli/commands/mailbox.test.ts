@@ -2,7 +2,7 @@
 
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { fakeGateway, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
+import { fakeGateway, leaveFolder, makeFolder, run, typing } from "../../../test/fixtures/fake-gateway.js";
 import { until } from "../../../test/fixtures/wait.js";
 import { ControlError } from "../../control/server.js";
 import { Stopped } from "../line/io.js";
@@ -22,14 +22,6 @@ const STUDIO = {
   since: minutesAgo(1),
 };
 const TOTALS = { inUse: 2, waiting: 3, leased: 1, dead: 0, connections: 2 };
-
-/** A terminal at which these lines are typed. */
-function typing(...lines: string[]) {
-  const stdin = new PassThrough() as PassThrough & { isTTY?: boolean };
-  stdin.isTTY = true;
-  stdin.write(lines.map((line) => `${line}\n`).join(""));
-  return { stdin, isErrTTY: true };
-}
 
 describe("mailbox list", () => {
   it("shows what is in use, and says how many more there are [bounded]", async () => {

@@ -1,8 +1,7 @@
 // The verbs about kept calls, from the words of the line to output and exit code, with a fake gateway.
 
-import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { fakeGateway, leaveFolder, makeFolder, run, STATUS } from "../../../test/fixtures/fake-gateway.js";
+import { fakeGateway, leaveFolder, makeFolder, run, STATUS, typing } from "../../../test/fixtures/fake-gateway.js";
 import { until } from "../../../test/fixtures/wait.js";
 import { Stopped } from "../line/io.js";
 
@@ -26,13 +25,6 @@ const WRITE = {
   bytes: 1_200,
 };
 const TOTALS = { waiting: 3, oldestAt: new Date(minutesAgo(5)).toISOString(), unknown: 1, held: [], heldCount: 0 };
-
-function typing(...lines: string[]) {
-  const stdin = new PassThrough() as PassThrough & { isTTY?: boolean };
-  stdin.isTTY = true;
-  stdin.write(lines.map((line) => `${line}\n`).join(""));
-  return { stdin, isErrTTY: true };
-}
 
 describe("outbox list", () => {
   it("shows what is kept and why, with what is hidden in it made visible [terminal-inert]", async () => {

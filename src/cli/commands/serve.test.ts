@@ -2,6 +2,7 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
 import { resolveConfig } from "../../config/load.js";
@@ -46,6 +47,18 @@ describe("serve", () => {
     const { out } = await run(["serve"], { signal: stopped(), isTTY: true });
     expect(out).toMatch(/^ {2}token +tw_secret {2}\(shown this once; later: toolway token show\)$/m);
     expect(out).not.toContain("\\u{");
+  });
+
+  it("asks nobody on a terminal for inputs that nobody answered: that server alone is misconfigured [bad-entry-alone]", async () => {
+    const fake = fakeGateway();
+    const servers = { good: { command: "x" }, wrong: { command: "x", env: { A: "$" + "{input:my-key}" } } };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ servers }));
+    const stdin = Object.assign(new PassThrough(), { isTTY: true });
+    stdin.write("s3cret\r");
+    const ran = await run(["serve"], { signal: stopped(), stdin, isTTY: true, isErrTTY: true });
+    expect([ran.code, fake.started?.configPath]).toEqual([0, join(folder, "toolway.json")]);
+    expect(ran.out + ran.err).not.toContain("[my-key]");
+    expect(String(stdin.read())).toBe("s3cret\r");
   });
 
   it("drains for as long as --drain says, and refuses what is no time", async () => {

@@ -44,6 +44,19 @@ describe("tokens", () => {
     expect((await run(["token", "list"])).out).not.toContain("MAY SEND TO");
   });
 
+  it("are listed with the names of the executors that they open, where none are given with their id [status-true]", async () => {
+    const tokens = [
+      { id: "office", role: "executor" },
+      { id: "annex", role: "executor", names: ["lab", "attic"] },
+      { id: "ci", role: "reader" },
+    ];
+    fakeGateway({ "/tokens": { tokens } });
+    const { out } = await run(["token", "list"]);
+    expect(out).toMatch(/^office +executor office +-/m);
+    expect(out).toMatch(/^annex +executor lab, attic +-/m);
+    expect(out).toMatch(/^ci +reader +-/m);
+  });
+
   it("that may send to a mailbox which nobody has are made, with a remark [told-why]", async () => {
     const tokens = [{ id: "studio", role: "sharer" }];
     fakeGateway({ "/tokens": (body: unknown) => (body ? { token: "tw_new" } : { tokens }) });

@@ -21,7 +21,7 @@ beforeAll(() => {
   const program = join(folder, "toolway");
   writeFileSync(
     program,
-    `#!/bin/sh\n[ "$2" = tool ] && printf 'demo__add\\ndemo__echo\\n'\n[ "$2" = server ] && echo demo\n[ "$2" = pinned ] && echo add\n[ "$2" = entry ] && echo docs\n[ "$2" = importable ] && echo gh\n[ "$2" = token ] && echo ci\necho "$@" >> ${folder}/asked\n`,
+    `#!/bin/sh\n[ "$2" = tool ] && printf 'demo__add\\ndemo__echo\\n'\n[ "$2" = server ] && echo demo\n[ "$2" = pinned ] && echo add\n[ "$2" = entry ] && echo docs\n[ "$2" = importable ] && echo gh\n[ "$2" = token ] && echo ci\n[ "$2" = argument ] && printf 'a=\\nb=\\n'\necho "$@" >> ${folder}/asked\n`,
   );
   chmodSync(program, 0o755);
   writeFileSync(join(folder, "a-file.json"), "{}");
@@ -123,6 +123,7 @@ describe.each(SHELLS)("%s", (shell) => {
       expect(press("import", "--only", "")).toEqual(["gh"]);
       expect(press("token", "revoke", "")).toEqual(["ci"]);
       expect(press("token", "rotate", "")).toEqual(["ci"]);
+      expect(press("call", "demo__add", "--arg", "")).toEqual(["a=", "b="]);
       const asked = readFileSync(join(folder, "asked"), "utf8");
       expect(asked).toContain("__complete tool -- call --config x.json");
       expect(asked).toContain("__complete pinned -- pins accept demo");

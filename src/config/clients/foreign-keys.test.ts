@@ -59,7 +59,7 @@ describe("another client's time limits", () => {
     ["seconds in a project's file of Roo Code", { timeout: 60 }, "/p/.roo/mcp.json", 60_000],
     ["seconds where milliseconds make no sense", { timeout: 60 }, "/p/mcp.json", 60_000],
     ["Codex's seconds", { tool_timeout_sec: 1.5 }, "/p/mcp.json", 1_500],
-  ])("are %s", (_, limits, path, ms) => {
+  ])("mean here what they mean to that client: %s", (_, limits, path, ms) => {
     expect(serverOf({ command: "x", ...limits }, path)?.callTimeoutMs).toBe(ms);
   });
 

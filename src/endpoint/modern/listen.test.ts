@@ -1,7 +1,8 @@
 // subscriptions/listen over real sockets: the acknowledgement, only what was asked for, and its end.
 
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import {
+  begin,
   modern,
   type Rig,
   type Stream,
@@ -101,6 +102,24 @@ describe("subscriptions/listen", () => {
     const open = await listen(rig, { toolsListChanged: true });
     await until(() => open.comments.length >= 2);
     expect(open.messages).toHaveLength(1);
+  });
+
+  it("shows that it is alive every 25 s at most, by the limits that stand, as a stream of the legacy era does", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const rig = await startRig({ clock: { now: () => Date.now(), wall: () => Date.now() } });
+    const headers = await begin(rig.url);
+    // Just after the timer has begun: when it finds them quiet for long enough, it does so as late as it can.
+    vi.advanceTimersByTime(1);
+    const streams = [
+      await listen(rig, { toolsListChanged: true }),
+      await stream(rig.url, { method: "GET", headers: { ...headers } }),
+    ];
+    await until(() => streams.every(({ status }) => status === 200));
+    await acknowledged(streams[0] as Stream);
+    const before = streams.map(({ comments }) => comments.length);
+    vi.advanceTimersByTime(25_000);
+    await until(() => streams.every(({ comments }, i) => comments.length > (before[i] ?? 0)));
   });
 
   it.each([

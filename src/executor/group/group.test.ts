@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { histories } from "../../../test/faults/length.js";
 import type { MemberState } from "../../contracts/executors.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
@@ -105,6 +105,10 @@ const visitor = (sessionId: string | undefined, id = "p", machine: string | unde
   principal: { id, role: "executor" },
 });
 const socket = () => ({ destroy() {} }) as unknown as Socket;
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 describe("a group of executors", () => {
   it("gives each request to a ready one with the fewest, and tells each end once, whatever happens", async () => {
@@ -326,6 +330,21 @@ describe("a group of executors", () => {
     expect(a.state).toBe("closed");
     group.configure(["ws://b", "ws://c"], "another token");
     expect(clients).toHaveLength(5);
+  });
+
+  it("closes one that goes and whose requests do not end after 30 s, and tells them [bounded]", () => {
+    vi.useFakeTimers();
+    const { group, clients } = rig(["ws://a", "ws://b"]);
+    for (const client of clients) client.become("ready");
+    const endless = new Heard();
+    group.start(GET, endless);
+    group.configure(["ws://b"], undefined);
+    const [gone] = clients as [FakeClient];
+    vi.advanceTimersByTime(29_000);
+    expect([gone.state, endless.ends]).toEqual(["ready", 0]);
+    vi.advanceTimersByTime(2_000);
+    expect([gone.state, endless.ends]).toEqual(["closed", 1]);
+    expect(clients[1]?.state).toBe("ready");
   });
 });
 

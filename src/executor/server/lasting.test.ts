@@ -240,3 +240,17 @@ test("what may not be reached is refused and logged by its host, without the que
   expect(line).toContain("169.254.169.254");
   expect(line).not.toContain("secret");
 });
+
+test("an executor that stops waits for what is under way no longer than it was told, and ends it then", async () => {
+  const client = await lasting();
+  client.send({ id: "n", method: "http/request", params: get(`${served.origin.url}/never`, "n") });
+  await expect.poll(() => served.origin.held.length).toBe(1);
+  const began = performance.now();
+  await served.executor.finish(200);
+  expect(performance.now() - began).toBeGreaterThanOrEqual(200);
+  expect(served.origin.held[0]?.isClosed()).toBe(false);
+  const refused = await client.call("http/request", get(`${served.origin.url}/hello`, "h"));
+  expect(refused.error?.data).toMatchObject({ written: false });
+  await served.executor.close();
+  await expect.poll(() => served.origin.held[0]?.isClosed()).toBe(true);
+});

@@ -2,13 +2,12 @@
 // server, and in which order.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterEach, expect, it, vi } from "vitest";
+import { Tracker } from "../../../test/fixtures/outbox/tracker.js";
 import { createGateway, type Gateway } from "../../index.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 
@@ -18,58 +17,6 @@ const cleanUp: (() => Promise<unknown> | unknown)[] = [];
 afterEach(async () => {
   for (const act of cleanUp.splice(0).reverse()) await act();
 });
-
-/** A server that honours keys, and remembers what it did. */
-class Tracker {
-  readonly done = new Map<string, JsonObject>();
-  #server: Server | undefined;
-  port = 0;
-
-  async listen(): Promise<void> {
-    const server = createServer((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on("data", (chunk: Buffer) => chunks.push(chunk));
-      request.on("end", () => {
-        const text = Buffer.concat(chunks).toString();
-        const message = request.method === "POST" ? (JSON.parse(text) as JsonObject) : {};
-        if (message["id"] === undefined) {
-          response.writeHead(request.method === "POST" ? 202 : 405).end();
-          return;
-        }
-        const answer = { jsonrpc: "2.0", id: message["id"], ...this.#answer(message) };
-        response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
-      });
-    });
-    this.#server = server;
-    await new Promise<void>((resolve) => server.listen(this.port, "127.0.0.1", resolve));
-    this.port = (server.address() as AddressInfo).port;
-  }
-
-  #answer({ method, params }: JsonObject): JsonObject {
-    if (method === "initialize") {
-      const serverInfo = { name: "tracker", version: "1" };
-      return { result: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo } };
-    }
-    if (method === "tools/list") {
-      return {
-        result: { tools: ["create_issue", "find_issues"].map((name) => ({ name, inputSchema: { type: "object" } })) },
-      };
-    }
-    if (method !== "tools/call") return { error: { code: -32601, message: "no such method" } };
-    if ((params as JsonObject)["name"] === "find_issues") return { result: { content: [] } };
-    const args = (params as JsonObject)["arguments"] as JsonObject;
-    this.done.set(args["request_id"] as string, args);
-    return { result: { content: [{ type: "text", text: `issue ${this.done.size}` }] } };
-  }
-
-  async close(): Promise<void> {
-    const server = this.#server;
-    this.#server = undefined;
-    if (server === undefined) return;
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  }
-}
 
 async function begin(stateDir: string, port: number, rules = {}): Promise<{ gateway: Gateway; client: Client }> {
   const outbox = { key: "arguments.request_id" };

@@ -19,6 +19,11 @@ it("a gateway whose config is another is told of by the others for as long as it
   // The same, written in another order.
   b.publish({ ...config, servers: [{ target: { via: "y", url: "x" }, name: "files" } as never] });
   expect([a.differences(), b.differences()]).toEqual([[], []]);
+  // What a context hides is as much a difference as who may call what.
+  b.publish({ ...config, menus: [{ when: { phase: "review" }, hide: ["files/*"] }] as never });
+  expect(a.differences()[0]).toMatch(/goes by another config: menus\. /);
+  b.publish({ ...config, unlistedRoles: "deny" });
+  expect(a.differences()[0]).toMatch(/goes by another config: roles\. /);
   b.publish({ ...config, servers: [{ name: "files" }, { name: "mail" }], roles: { ci: {} } });
   expect(a.differences()).toEqual([
     'Gateway b (Toolway 1.1.0) goes by another config: servers "files", "mail", roles. Give all of them the same.',

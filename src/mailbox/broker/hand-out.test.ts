@@ -7,7 +7,7 @@ import { HeldStore } from "../../../test/fixtures/mailbox/held-store.js";
 import { ElapsedClock } from "../elapsed-clock.js";
 import type { Deliver } from "../wire/frames.js";
 import { Broker } from "./broker.js";
-import { RETRY_MS } from "./limits.js";
+import { MAX_END_MS, MAX_MAILBOXES, RETRY_MS } from "./limits.js";
 import { MailboxOperator } from "./operator.js";
 import type { Consumer } from "./queue-terms.js";
 import { bindingOf, headerOf, type StoredBinding } from "./record.js";
@@ -80,6 +80,39 @@ function onDisk(id: string): string | undefined | false {
 }
 
 const turn = () => vi.advanceTimersByTimeAsync(0);
+
+describe("what a broker takes", () => {
+  it("lives for 7 days at most, whatever its sender wants [bounded]", async () => {
+    await deliver("m-1", 10 * MAX_END_MS);
+    nowMs = MAX_END_MS - 1;
+    const first = new Taker(undefined, undefined);
+    await turn();
+    expect(first.got).toEqual(["m-1"]);
+    first.leave();
+    nowMs = MAX_END_MS;
+    const second = new Taker(undefined, undefined);
+    await turn();
+    expect(second.got).toEqual([]);
+  });
+
+  it("is refused by name where it would open one mailbox too many, and those that are open go on [bounded]", async () => {
+    const taker = new Taker(undefined, undefined);
+    for (let n = 1; n < MAX_MAILBOXES; n++) {
+      broker.subscribe(`box-${n}`, { ...taker.consumer }, () => true, undefined);
+    }
+    const note = { id: "n-1", kind: "note", body: "{}", correlationId: undefined };
+    const to = (address: string): Deliver => ({
+      kind: "deliver",
+      to: address,
+      message: note,
+      leftMs: undefined,
+      acknowledges: undefined,
+    });
+    await expect(broker.deliver(WORKER, to("one-more"))).rejects.toThrow(`${MAX_MAILBOXES} mailboxes in use`);
+    await broker.deliver(WORKER, to("studio"));
+    expect(taker.got).toEqual(["n-1"]);
+  });
+});
 
 describe("what a broker hands out", () => {
   it("is off the disk some time after it is acknowledged, for which nobody waits; what is taken back is off it at once", async () => {
