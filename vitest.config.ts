@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 import { full } from "./test/faults/length.js";
 import { FlakyReporter } from "./test/flaky-reporter.js";
 import { PromisesReporter } from "./test/promises-reporter.js";
-import { TIERS } from "./test/tiers.js";
+import { SPLIT, TIERS } from "./test/tiers.js";
 
 export default defineConfig(({ mode }) => ({
   test: {
@@ -38,6 +38,8 @@ export default defineConfig(({ mode }) => ({
       // A second try for what has real sockets and processes, which is told at the end; the full runs give none.
       { extends: true, test: { name: "integration", ...TIERS.integration, retry: full ? 0 : 1 } },
       { extends: true, test: { name: "system", ...TIERS.system, retry: full ? 0 : 1 } },
+      // Once more, over three gateways on one engine: each request of a session goes to the next of them.
+      ...(full ? [{ extends: true as const, test: { name: "split", ...SPLIT } }] : []),
     ],
   },
 }));

@@ -10,7 +10,14 @@ import { parseArgs } from "node:util";
 import { signalAll, start, stop, stopAll, until } from "../test/conformance/processes.mjs";
 import { isGood, printFailures, printJson, printTable } from "../test/conformance/report.mjs";
 import { RUNS } from "../test/conformance/runs.mjs";
-import { findSuite, runClientSide, runServerSide, SUITE, scenariosOf } from "../test/conformance/suite.mjs";
+import {
+  findSuite,
+  runClientSide,
+  runServerSide,
+  SUITE,
+  scenariosOf,
+  tooFewChecks,
+} from "../test/conformance/suite.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 /** `TOOLWAY_CLI`: another build than the one in dist/. */
@@ -100,6 +107,10 @@ async function makeRun(run, suite, options, dir) {
     // Without the extension these say nothing; the runs of their own do. The reference shows all that the suite ran.
     if (!isTasks && run.through === "gateway") for (const name of all.tasks) scenarios.delete(name);
     if (scenarios.size === 0) throw new Error("The suite ran no scenario; --verbose shows why.");
+    // Across the eras, what the protocol cannot carry is not checked further.
+    const isWhole = only === undefined && !isTasks && run.baseline === undefined;
+    const tooFew = isWhole ? tooFewChecks(revision, scenarios) : undefined;
+    if (tooFew !== undefined) throw new Error(`${run.name}: ${tooFew}`);
     const logs = parts.map(({ name, text }) => ({ name, text: text() }));
     return { ...run, scored: isTasks ? [] : all.server, scenarios, logs };
   } finally {

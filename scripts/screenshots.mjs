@@ -1,9 +1,10 @@
 // Pictures of the operator's page: each view in both themes and both widths, of a real gateway with a scene that is always the
 // same: a server that was killed and is back, one whose tool changed with hidden characters, one whose entry is wrong, one that
-// is stopped while writes wait for it. Run it as `npm run screenshots [-- --out FOLDER --only servers,config]`, after a build. It needs Chromium.
+// is stopped while writes wait for it, one that wants a login, one that died while a write was under way. Run it as `npm run screenshots [-- --out FOLDER --only servers,config]`, after a build. It needs Chromium.
 
 import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -104,6 +105,16 @@ async function call(url, name, args, agent) {
 
 const statusOf = (name) => JSON.parse(toolway("status", "--json")).servers.find((server) => server.name === name);
 
+/** The address of a server that asks everybody for a login. */
+async function wantsLogin() {
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(401, { "www-authenticate": "Bearer" }).end();
+  }).unref();
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  return `http://127.0.0.1:${server.address().port}/mcp`;
+}
+
 /** Leaves a gateway in which something needs a person, and calls that have something to say. */
 async function scene() {
   const fixture = (name, ...args) => ({
@@ -134,6 +145,12 @@ async function scene() {
               add_comment: { outbox: true },
             },
           },
+          ledger: {
+            ...fixture("ledger"),
+            env: { LEDGER: join(dir, "ledger") },
+            tools: { note: { outbox: true } },
+          },
+          linear: { url: await wantsLogin(), auth: "oauth" },
           // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the config
           tickets: { url: "http://127.0.0.1:1/mcp", headers: { Authorization: "Bearer ${TICKETS_TOKEN}" } },
         },
@@ -161,6 +178,12 @@ async function scene() {
     );
     if (n % 4 === 0) await call(gateway.url, "notes__whoami", {}, "claude-code");
   }
+  // A write is under way when its server dies: nobody knows whether it took effect.
+  await until("the ledger", () => statusOf("ledger").state === "ready");
+  const lost = call(gateway.url, "ledger__note", { text: "Paid twice?", ms: 60_000 }, "codex");
+  await until("the write to be under way", () => existsSync(join(dir, "ledger")));
+  process.kill(statusOf("ledger").pid, "SIGKILL");
+  await lost;
   toolway("token", "create", "--id", "ann", "--role", "dev");
   toolway("token", "create", "--id", "ci", "--role", "reader", "--expires", "30d");
   // Writes of two lanes wait for a server that is stopped. Its tools have to be known by then.

@@ -24,6 +24,8 @@ const HELP = `Runs the tests on other majors of Node, which npm fetches into its
                   cannot be had
   --without-clients
                   without those that need the real Claude Code, Codex, Gemini CLI and opencode, likewise
+  --without-browser
+                  without those that need Chromium, likewise
   --bench         the bench in place of the tests; its own options follow
   --help          this text
 
@@ -46,6 +48,7 @@ function readLine(argv) {
       wire: { type: "boolean" },
       "without-codex": { type: "boolean" },
       "without-clients": { type: "boolean" },
+      "without-browser": { type: "boolean" },
       help: { type: "boolean" },
     },
   });
@@ -69,6 +72,7 @@ function environmentOf(line) {
     ...(line.full ? { TOOLWAY_FULL: "1" } : {}),
     ...(line["without-codex"] ? { TOOLWAY_WITHOUT_CODEX: "1" } : {}),
     ...(line["without-clients"] ? { TOOLWAY_WITHOUT_CLIENTS: "1" } : {}),
+    ...(line["without-browser"] ? { TOOLWAY_WITHOUT_BROWSER: "1" } : {}),
   };
 }
 

@@ -139,6 +139,7 @@ export const SAME_ON_ANY_NODE: readonly string[] = [
   "test/e2e/supervision-cli.test.ts",
   "test/e2e/terminal.test.ts",
   "test/faults/page-load.test.ts",
+  "test/faults/page-pictures.test.ts",
 ];
 
 /** Set by scripts/test-on-node.mjs. */
@@ -148,4 +149,13 @@ export const TIERS = {
   unit: { include: ["src/**/*.test.ts"], exclude: [...INTEGRATION] },
   integration: { include: [...INTEGRATION], exclude: [] },
   system: { include: ["test/**/*.test.ts"], exclude: isWire ? [...SAME_ON_ANY_NODE] : [] },
+};
+
+/**
+ * Scenarios of both eras, for three gateways behind a plain balancer in place of one (test/e2e/split.ts). Not those of tasks: a
+ * child of each gateway has its own.
+ */
+export const SPLIT = {
+  include: ["test/e2e/eras-{asking,fidelity,notifications,servers,states,table}.test.ts"],
+  env: { TOOLWAY_SPLIT: "1" },
 };

@@ -15,7 +15,7 @@ const PACKAGES = {
 export type ClientWord = keyof typeof PACKAGES | "codex";
 
 /** A download of 200 MB over a slow line; from the cache it takes a second. */
-const FETCH_MS = 600_000;
+export const FETCH_MS = 600_000;
 
 /**
  * Where the client is; undefined where it is not tried. The full runs fail without it: what was not tried must not look

@@ -3,7 +3,7 @@
 
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Agent, COMBINATIONS, connect, fourServers, SERVERS } from "./eras.js";
-import { type Gateway, sleep, startGateway, until } from "./harness.js";
+import { type Gateway, isSplit, sleep, startGateway, until } from "./harness.js";
 
 /** Long enough for a notification that should not come to have come. */
 const QUIET_MS = 300;
@@ -103,7 +103,8 @@ describe("log messages across the eras", () => {
     expect(agent.notified).toEqual([]);
   });
 
-  it("two agents with levels of their own hear their own, at the same time", async () => {
+  // Of three gateways each tells its own connection the lowest level of the agents that came to it.
+  it.skipIf(isSplit)("two agents with levels of their own hear their own, at the same time", async () => {
     const [legacy, modern] = [await connect("legacy", gateway), await connect("modern", gateway)];
     await legacy.client.setLoggingLevel("error");
     await Promise.all(
@@ -121,7 +122,9 @@ describe("log messages across the eras", () => {
   });
 });
 
-describe("changed lists across the eras", () => {
+// Of three gateways each has a child and a connection of its own: what is changed by one is not seen at the others. What is then
+// heard is in test/engine/split-sessions.test.ts.
+describe.skipIf(isSplit)("changed lists across the eras", () => {
   let gateway: Gateway;
 
   beforeAll(async () => {
@@ -164,7 +167,7 @@ describe("changed lists across the eras", () => {
   });
 });
 
-describe("resources across the eras", () => {
+describe.skipIf(isSplit)("resources across the eras", () => {
   let gateway: Gateway;
 
   beforeAll(async () => {

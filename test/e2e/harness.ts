@@ -127,8 +127,16 @@ export interface GatewayOptions {
   readonly program?: string;
 }
 
+/** Set by vitest.config.ts, for the project "split": each gateway here is three behind a balancer. */
+export const isSplit = process.env["TOOLWAY_SPLIT"] === "1";
+const split = isSplit ? await import("./split.js") : undefined;
+
 /** With plain names and without tokens: what the tests are about is neither. `names` in the config overrides it. */
-export async function startGateway(config: GatewayConfig, options: GatewayOptions = {}): Promise<Gateway> {
+export function startGateway(config: GatewayConfig, options: GatewayOptions = {}): Promise<Gateway> {
+  return split === undefined ? startOne(config, options) : split.startSplit(config, options, startOne);
+}
+
+async function startOne(config: GatewayConfig, options: GatewayOptions): Promise<Gateway> {
   const port = options.port ?? (await freePort());
   const stateDir = options.stateDir ?? join(await temporaryDirectory(), "state");
   const configPath = options.configPath ?? join(await temporaryDirectory(), "toolway.json");
@@ -169,7 +177,7 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
     writeConfig,
     signal: (signal) => void one.child.kill(signal),
     stop: one.stop,
-    again: () => startGateway(config, { ...options, port, stateDir, configPath }),
+    again: () => startOne(config, { ...options, port, stateDir, configPath }),
   };
 }
 

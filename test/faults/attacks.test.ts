@@ -3,20 +3,23 @@
 import { Agent, request } from "node:http";
 import { connect } from "node:net";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Gateway, isAlive, startGateway, until } from "../e2e/harness.js";
+import { type Gateway, isAlive, startGateway, temporaryDirectory, until } from "../e2e/harness.js";
 import { type HttpWire, INITIALIZED, initialize, lastOf, openHttpWire } from "../e2e/wire.js";
 import { callText, faultServer, toolCall } from "./gateway.js";
 import { figure } from "./length.js";
 import { linux, MB, megabytes, report, rss } from "./measure.js";
+import { expectShortTurn, type Turns, watchedTurns } from "./turns.js";
 
 const MIB = 1024 * 1024;
 const BODY_LIMIT = 16 * MIB;
 
 let gateway: Gateway;
 let wire: HttpWire;
+let turns: Turns;
 
 beforeAll(async () => {
-  gateway = await startGateway({ mcpServers: { plain: faultServer("plain") } });
+  turns = watchedTurns(await temporaryDirectory());
+  gateway = await startGateway({ mcpServers: { plain: faultServer("plain") } }, { env: turns.env });
   wire = await openHttpWire(gateway.url, "2025-03-26");
   await until("echo", async () => (await callText(wire, "echo")) !== undefined);
 });
@@ -87,10 +90,18 @@ describe("a hostile body", () => {
   ];
 
   it.each(table)("is refused with the reason: %s [bounded]", async (what, body, status, says) => {
+    const text = body();
+    turns.begin();
     const started = performance.now();
-    const answer = await wire.send(body());
+    const answer = await wire.send(text);
     const tookMs = performance.now() - started;
-    report("attack", `${what} → ${answer.status}, ${Math.round(tookMs)} ms, "${message(lastOf(answer))}" [bounded]`);
+    const turn = await turns.longest();
+    report(
+      "attack",
+      `${what} → ${answer.status}, ${Math.round(tookMs)} ms, longest turn ${turns.text(turn)}, ` +
+        `"${message(lastOf(answer))}" [bounded]`,
+    );
+    expectShortTurn(turn);
     expect(answer.status).toBe(status);
     expect(message(lastOf(answer))).toMatch(says);
     await unharmed();
@@ -162,8 +173,14 @@ describe("hostile HTTP", () => {
 
   it("with a body without an end is cut off soon after the limit [bounded]", async () => {
     const piece = Buffer.from(`10000\r\n${"x".repeat(65_536)}\r\n`);
+    turns.begin();
     const { written } = await raw(`${HEAD()}Transfer-Encoding: chunked\r\n\r\n`, piece);
-    report("attack", `a body without an end → cut off after ${megabytes(written)} [bounded]`);
+    const turn = await turns.longest();
+    report(
+      "attack",
+      `a body without an end → cut off after ${megabytes(written)}, longest turn ${turns.text(turn)} [bounded]`,
+    );
+    expectShortTurn(turn);
     // Four times the limit is read and thrown away, for clients that write first and read then; the rest is in buffers.
     expect(written).toBeLessThan(5 * BODY_LIMIT + 16 * MIB);
     await unharmed();
@@ -191,10 +208,9 @@ describe.skipIf(!linux)("initializes", () => {
   const RSS_GROWTH = figure(60, 150) * MB;
 
   it("by the thousand leave memory bounded, older sessions going on and others served [bounded]", async () => {
-    const crowded = await startGateway({
-      mcpServers: { plain: faultServer("plain") },
-      sessions: { max: MAX_SESSIONS },
-    });
+    const crowd = watchedTurns(await temporaryDirectory());
+    const config = { mcpServers: { plain: faultServer("plain") }, sessions: { max: MAX_SESSIONS } };
+    const crowded = await startGateway(config, { env: crowd.env });
     const first = await openHttpWire(crowded.url);
     await until("echo", async () => (await callText(first, "echo")) !== undefined);
     const agent = new Agent({ keepAlive: true, maxSockets: LANES });
@@ -205,6 +221,7 @@ describe.skipIf(!linux)("initializes", () => {
     };
     for (let n = 0; n < 300; n++) await begin();
     const before = rss(crowded.pid);
+    crowd.begin();
     const started = performance.now();
     let left = COUNT;
     let slowestMs = 0;
@@ -226,11 +243,13 @@ describe.skipIf(!linux)("initializes", () => {
     agent.destroy();
     const seconds = (performance.now() - started) / 1000;
     const growth = rss(crowded.pid) - before;
+    const turn = await crowd.longest();
     report(
       "initializes",
       `${COUNT} sessions begun in ${seconds.toFixed(1)} s, room for ${MAX_SESSIONS}: RSS +${megabytes(growth)}; ` +
-        `${served} calls of another session meanwhile, the slowest ${Math.round(slowestMs)} ms [bounded]`,
+        `${served} calls of another session meanwhile, the slowest ${Math.round(slowestMs)} ms; longest turn ${crowd.text(turn)} [bounded]`,
     );
+    expectShortTurn(turn);
     // Long out of the table, and still good: its id says all there is to say.
     expect(await callText(first, "echo", { back: 1 })).toBe('{"back":1}');
     expect(growth).toBeLessThan(RSS_GROWTH);

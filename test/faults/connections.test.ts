@@ -5,11 +5,12 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { root, sleep, startGateway, until } from "../e2e/harness.js";
+import { root, sleep, startGateway, temporaryDirectory, until } from "../e2e/harness.js";
 import { openHttpWire } from "../e2e/wire.js";
 import { callText, faultServer } from "./gateway.js";
 import { figure, full } from "./length.js";
 import { descriptors, linux, megabytes, report, rss } from "./measure.js";
+import { expectShortTurn, watchedTurns } from "./turns.js";
 
 const sockets = (pid: number) => descriptors(pid).filter((kind) => kind === "tcp").length;
 
@@ -22,10 +23,12 @@ describe.skipIf(!linux)("connections with slow headers", () => {
 
   it("are reaped within seconds, 500 of them, and others are served meanwhile [bounded]", async () => {
     const limits = full ? {} : { headerMs: HEADER_MS };
-    const gateway = await startGateway({ mcpServers: { plain: faultServer("plain") }, limits });
+    const turns = watchedTurns(await temporaryDirectory());
+    const gateway = await startGateway({ mcpServers: { plain: faultServer("plain") }, limits }, { env: turns.env });
     const wire = await openHttpWire(gateway.url);
     await until("echo", async () => (await callText(wire, "echo")) !== undefined);
     const before = sockets(gateway.pid);
+    turns.begin();
     let opened = 0;
     let open = 0;
     const slow: Socket[] = [];
@@ -58,11 +61,14 @@ describe.skipIf(!linux)("connections with slow headers", () => {
     const reapedMs = performance.now() - started;
     clearInterval(drip);
     for (const socket of slow) socket.destroy();
+    const turn = await turns.longest();
     report(
       "slow headers",
       `${CONNECTIONS} connections, limit ${HEADER_MS} ms: all reaped after ${Math.round(reapedMs)} ms; ` +
-        `${served} calls served meanwhile, the slowest ${Math.round(slowestMs)} ms [bounded]`,
+        `${served} calls served meanwhile, the slowest ${Math.round(slowestMs)} ms; ` +
+        `longest turn ${turns.text(turn)} [bounded]`,
     );
+    expectShortTurn(turn);
     expect(open).toBe(0);
     expect(reapedMs).toBeLessThan(HEADER_MS + SLACK_MS);
     await until("descriptors as before", () => sockets(gateway.pid) <= before + 1, 10_000);

@@ -13,9 +13,8 @@ import { type HttpWire, openHttpWire } from "../e2e/wire.js";
 import { callText, faultServer } from "./gateway.js";
 import { figure } from "./length.js";
 import { linux, MB, megabytes, ownMemory, report } from "./measure.js";
-import { type Turns, watchedTurns } from "./turns.js";
+import { TURN_MS, type Turns, watchedTurns } from "./turns.js";
 
-const TURN_MS = 50;
 const PAGES = 100;
 /** As the door has it. */
 const MAX_PAGES = 32;

@@ -13,6 +13,8 @@ const AGENTS = figure(60, 300);
 const LONGEST_MS = figure(2_500, 20_000);
 /** The longest that begins after SIGTERM, perhaps when the longest before it has just ended. */
 const LATE_MS = 2_000;
+/** However long calls are: a service manager kills what is there after 30 s as a rule. */
+const GONE_MS = 30_000;
 /** Before SIGTERM. */
 const LOAD_MS = figure(1_500, 5_000);
 /** One agent in so many holds a GET stream open. */
@@ -67,6 +69,7 @@ describe("SIGTERM under load", () => {
     expect(tally.before.refused).toBe(0);
     expect(ends).toEqual(ends.map(() => "ended"));
     expect(isAlive(gateway.pid)).toBe(false);
+    expect(tookMs).toBeLessThan(GONE_MS);
   }, 120_000);
 });
 

@@ -14,15 +14,13 @@ import { sleep } from "../fixtures/wait.js";
 import { endParts, startBroker } from "./mailbox-parts.js";
 import { linux, MB, megabytes, peakRss, report, resetPeak, rss } from "./measure.js";
 import { RSS_GROWTH } from "./memory-scene.js";
-import { watchedTurns } from "./turns.js";
+import { TURN_MS, watchedTurns } from "./turns.js";
 
 const CONNECTIONS = 24;
 const BOXES = 16;
 const BODY_BYTES = 500_000;
 /** Several times what the broker may hold. */
 const FLOOD_BYTES = 400 * MB;
-/** No turn is longer, on a machine that does nothing else. */
-const TURN_MS = 50;
 /** A delivery of somebody else meanwhile: without turns between senders it waits for all that the flood has sent. */
 const OTHERS_MS = 3_000;
 

@@ -3,13 +3,14 @@
 import { Agent, request } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
-import { type Gateway, isAlive, sleep, startGateway, stdioFixture, until } from "../e2e/harness.js";
+import { type Gateway, isAlive, sleep, startGateway, stdioFixture, temporaryDirectory, until } from "../e2e/harness.js";
 import { initialize, openHttpWire, post } from "../e2e/wire.js";
 import { type Frame, frame, oddHttp } from "./fuzz-frames.js";
 import { callText, faultServer } from "./gateway.js";
 import { figure } from "./length.js";
 import { descriptors, linux, MB, megabytes, peakRss, report, resetPeak, rss } from "./measure.js";
 import { type Random, runSeed, seeded } from "./random.js";
+import { expectShortTurn, watchedTurns } from "./turns.js";
 
 const FRAMES = figure(5_000, 100_000);
 /** A heap that is collected late differs by tens of MB from run to run; a kB left of each frame would be 100. */
@@ -30,9 +31,9 @@ const PATIENCE_MS = 150;
 
 describe.skipIf(!linux)("fuzzed frames", () => {
   it("crash nothing and leave nothing [bounded]", async () => {
-    const gateway = await startGateway({
-      mcpServers: { echo: faultServer("plain"), resources: stdioFixture("resources", [], { callTimeoutMs: CALL_MS }) },
-    });
+    const turns = watchedTurns(await temporaryDirectory());
+    const resources = stdioFixture("resources", [], { callTimeoutMs: CALL_MS });
+    const gateway = await startGateway({ mcpServers: { echo: faultServer("plain"), resources } }, { env: turns.env });
     const wire = await openHttpWire(gateway.url);
     await until("echo", async () => (await callText(wire, "echo")) !== undefined);
     const seed = runSeed();
@@ -41,6 +42,7 @@ describe.skipIf(!linux)("fuzzed frames", () => {
     const before = rss(gateway.pid);
     const openBefore = descriptors(gateway.pid).length;
     resetPeak(gateway.pid);
+    turns.begin();
     const started = performance.now();
     const fuzzer = new Fuzzer(gateway, seeded(seed));
     await fuzzer.run(FRAMES);
@@ -49,18 +51,21 @@ describe.skipIf(!linux)("fuzzed frames", () => {
     expect(await callText(wire, "echo", { still: "here" })).toBe('{"still":"here"}');
     await until("closed connections", () => descriptors(gateway.pid).length <= openBefore + 2, 15_000);
     const growth = rss(gateway.pid) - before;
+    const turn = await turns.longest();
     const peak = peakRss(gateway.pid) - before;
     const statuses = [...fuzzer.statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}: ${count}`);
     report(
       "fuzzed frames",
       `${FRAMES} in ${seconds.toFixed(1)} s (seed ${seed}; ${statuses.join(", ")}): 0 crashes, ` +
-        `RSS ${growth > 0 ? "+" : ""}${megabytes(growth)}, at most +${megabytes(peak)} meanwhile [bounded]`,
+        `RSS ${growth > 0 ? "+" : ""}${megabytes(growth)}, at most +${megabytes(peak)} meanwhile; ` +
+        `longest turn ${turns.text(turn)} [bounded]`,
     );
     expect(fuzzer.hung, `seed ${seed}`).toEqual([]);
     // Nothing that comes in may be an error of the gateway's own.
     expect([...fuzzer.statuses.keys()].filter((status) => status >= 500)).toEqual([]);
     expect(gateway.log().match(/^.*(failed inside|uncaught|unhandled).*$/im)?.[0]).toBeUndefined();
     expect(growth).toBeLessThan(RSS_GROWTH);
+    expectShortTurn(turn);
   }, 900_000);
 });
 

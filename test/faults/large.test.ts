@@ -4,12 +4,13 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { freePort, isAlive, root, sleep, startGateway, until } from "../e2e/harness.js";
+import { freePort, isAlive, root, sleep, startGateway, temporaryDirectory, until } from "../e2e/harness.js";
 import { openHttpWire } from "../e2e/wire.js";
 import { type Started, start } from "../fixtures/processes.js";
 import { call, callText, faultServer, toolCall } from "./gateway.js";
 import { figure } from "./length.js";
 import { linux, MB, megabytes, peakRss, report, resetPeak, rss } from "./measure.js";
+import { expectShortTurn, watchedTurns } from "./turns.js";
 
 const started: Started[] = [];
 
@@ -103,20 +104,23 @@ describe.skipIf(!linux)("a reply over its limit", () => {
   const RSS_GROWTH = 3 * LINE_BYTES;
 
   it("over stdio fails that call alone, with the limit in its message [bounded]", async () => {
-    const gateway = await startGateway({ mcpServers: { large: faultServer("large") } });
+    const turns = watchedTurns(await temporaryDirectory());
+    const gateway = await startGateway({ mcpServers: { large: faultServer("large") } }, { env: turns.env });
     const wire = await openHttpWire(gateway.url);
     const pid = await until("the server", async () => callText(wire, "pid"));
     const before = rss(gateway.pid);
     resetPeak(gateway.pid);
+    turns.begin();
     const bytes = figure(LINE_BYTES + MB, 256 * MB);
     const [{ error, result }, beside] = await Promise.all([
       call(wire, "fill", { bytes }, "large"),
       call(wire, "pid", {}, "beside"),
     ]);
     const growth = peakRss(gateway.pid) - before;
+    const turn = await turns.longest();
     report(
       "a result over stdio beyond its limit",
-      `${megabytes(bytes)}: "${error?.message}"; RSS at most +${megabytes(growth)} [bounded]`,
+      `${megabytes(bytes)}: "${error?.message}"; RSS at most +${megabytes(growth)}; longest turn ${turns.text(turn)} [bounded]`,
     );
     expect(result).toBeUndefined();
     expect(error?.message).toContain(String(LINE_BYTES));
@@ -124,20 +128,28 @@ describe.skipIf(!linux)("a reply over its limit", () => {
     // The same process: it was not punished for one answer.
     expect(await callText(wire, "pid")).toBe(pid);
     expect(growth).toBeLessThan(RSS_GROWTH);
+    expectShortTurn(turn);
   }, 120_000);
 
   it("in an event stream fails that call alone, and the gateway goes on [bounded]", async () => {
-    const gateway = await startGateway({ mcpServers: { large: await largeServer("--sse") } });
+    const turns = watchedTurns(await temporaryDirectory());
+    const gateway = await startGateway({ mcpServers: { large: await largeServer("--sse") } }, { env: turns.env });
     const wire = await openHttpWire(gateway.url);
     await until("the server", async () => callText(wire, "pid"));
     const before = rss(gateway.pid);
     resetPeak(gateway.pid);
+    turns.begin();
     const { error } = await call(wire, "fill", { bytes: figure(LINE_BYTES + MB, 256 * MB) });
     const growth = peakRss(gateway.pid) - before;
-    report("an event beyond its limit", `"${error?.message}"; RSS at most +${megabytes(growth)} [bounded]`);
+    const turn = await turns.longest();
+    report(
+      "an event beyond its limit",
+      `"${error?.message}"; RSS at most +${megabytes(growth)}; longest turn ${turns.text(turn)} [bounded]`,
+    );
     expect(error?.message).toMatch(/\d{6,}/);
     expect(isAlive(gateway.pid)).toBe(true);
     expect(await callText(wire, "pid")).toBeDefined();
     expect(growth).toBeLessThan(RSS_GROWTH);
+    expectShortTurn(turn);
   }, 120_000);
 });

@@ -3,11 +3,12 @@
 
 import { connect, type Socket } from "node:net";
 import { afterEach, expect } from "vitest";
-import { type Gateway, type ServerEntry, sleep, startGateway, until } from "../e2e/harness.js";
+import { type Gateway, type ServerEntry, sleep, startGateway, temporaryDirectory, until } from "../e2e/harness.js";
 import { createToken } from "../e2e/operator.js";
 import { INITIALIZED, initialize, post } from "../e2e/wire.js";
 import { faultServer, toolCall } from "./gateway.js";
 import { MB, megabytes, peakRss, report, resetPeak, rss } from "./measure.js";
+import { watchedTurns } from "./turns.js";
 
 /** What an attack may cost above an idle gateway: limits.heldBytes is half of it, the rest are copies and garbage. */
 export const RSS_GROWTH = 256 * MB;
@@ -53,14 +54,19 @@ export async function openAgent(gateway: Gateway, authorization: string): Promis
   };
 }
 
-/** A gateway that is warm, an attacker and an honest agent. */
+/**
+ * A gateway that is warm, an attacker and an honest agent. `told` says what an attack cost, and how long a turn of the
+ * gateway took since the one before. That is not judged: where thousands of connections come in one turn, Node accepts
+ * and reads all of them in it, and V8 collects what they leave.
+ */
 export async function scene(
   mcpServers: Record<string, ServerEntry>,
   ready: readonly [string, object][] = [],
   settings: object = {},
 ) {
   const servers = { plain: faultServer("plain"), ...mcpServers };
-  const gateway = await startGateway({ mcpServers: servers, ...settings }, { auth: true });
+  const turns = watchedTurns(await temporaryDirectory());
+  const gateway = await startGateway({ mcpServers: servers, ...settings }, { auth: true, env: turns.env });
   const attacker = await agentOf(gateway, "attacker");
   const honest = await agentOf(gateway, "honest");
   for (const [name, args] of [["echo", {}], ...ready] as const) {
@@ -69,11 +75,29 @@ export async function scene(
   for (let i = 0; i < 20; i++) await honest.call("echo", { x: "x".repeat(200_000) });
   const before = rss(gateway.pid);
   resetPeak(gateway.pid);
-  return { gateway, attacker, honest, growth: () => peakRss(gateway.pid) - before };
+  turns.begin();
+  const told: Told = async (what, growth, served, more = "") => {
+    const turn = await turns.longest();
+    report(
+      what,
+      `RSS at most +${megabytes(growth)}; ${served.calls} calls of another principal meanwhile, ` +
+        `the slowest ${Math.round(served.slowestMs)} ms; longest turn ${turns.text(turn)}${more} [bounded]`,
+    );
+    turns.begin();
+  };
+  return { gateway, attacker, honest, told, growth: () => peakRss(gateway.pid) - before };
+}
+
+export type Told = (what: string, growth: number, served: Served, more?: string) => Promise<void>;
+
+/** What was served while an attack went on. */
+export interface Served {
+  readonly calls: number;
+  readonly slowestMs: number;
 }
 
 /** The honest agent's calls until `over`, with 200 kB each; how many, and the slowest. */
-export async function serveHonest(honest: Agent, over: () => boolean): Promise<{ calls: number; slowestMs: number }> {
+export async function serveHonest(honest: Agent, over: () => boolean): Promise<Served> {
   const x = "y".repeat(200_000);
   let calls = 0;
   let slowestMs = 0;
@@ -115,12 +139,4 @@ export function callBody(head: string, name: string, args: object): string {
     params: { name, arguments: args, _meta: { progressToken: "p" } },
   });
   return `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
-}
-
-export function told(what: string, growth: number, served: { calls: number; slowestMs: number }, more = ""): void {
-  report(
-    what,
-    `RSS at most +${megabytes(growth)}; ${served.calls} calls of another principal meanwhile, ` +
-      `the slowest ${Math.round(served.slowestMs)} ms${more} [bounded]`,
-  );
 }

@@ -8,7 +8,7 @@ import { type Started, start } from "../fixtures/processes.js";
 import { faultServer } from "./gateway.js";
 import { figure, full } from "./length.js";
 import { linux, report } from "./measure.js";
-import { type Agent, agentOf, callBody, type Raw, RSS_GROWTH, raw, scene, serveHonest, told } from "./memory-scene.js";
+import { type Agent, agentOf, callBody, type Raw, RSS_GROWTH, raw, scene, serveHonest } from "./memory-scene.js";
 
 const started: Started[] = [];
 
@@ -18,7 +18,7 @@ afterAll(async () => {
 
 describe.skipIf(!linux)("memory", () => {
   it("is bounded under bodies that never end, of which those without room are refused with 503 [bounded]", async () => {
-    const { gateway, attacker, honest, growth } = await scene({});
+    const { gateway, attacker, honest, growth, told } = await scene({});
     const count = figure(60, 150);
     const size = 15_900_000;
     const head = `${attacker.head}Content-Length: ${size}\r\n\r\n`;
@@ -33,7 +33,7 @@ describe.skipIf(!linux)("memory", () => {
     over = true;
     const served = await serving;
     const refused = all.filter(({ said }) => said !== "");
-    told(
+    await told(
       `${count} bodies of 15.9 MB that never end`,
       growth(),
       served,
@@ -52,7 +52,7 @@ describe.skipIf(!linux)("memory", () => {
   }, 300_000);
 
   it("is bounded under results that nobody reads, of which those without room end with the fault limit [bounded]", async () => {
-    const { gateway, attacker, honest, growth } = await scene({ large: faultServer("large") }, [["pid", {}]]);
+    const { gateway, attacker, honest, growth, told } = await scene({ large: faultServer("large") }, [["pid", {}]]);
     const count = figure(6, 15);
     let over = false;
     const serving = serveHonest(honest, () => over);
@@ -70,7 +70,7 @@ describe.skipIf(!linux)("memory", () => {
     }
     over = true;
     const served = await serving;
-    told(`${count} results of 60 MB that nobody reads`, Math.max(peak, growth()), served, `; "${last.error}"`);
+    await told(`${count} results of 60 MB that nobody reads`, Math.max(peak, growth()), served, `; "${last.error}"`);
     expect(last.error).toContain("limits.heldBytes");
     expect(growth()).toBeLessThan(RSS_GROWTH);
   }, 300_000);
@@ -81,7 +81,7 @@ describe.skipIf(!linux)("memory", () => {
     const servers = Object.fromEntries(
       names.map((name) => [name, { ...faultServer("hoarder"), tools: { half: { name }, tell: { hide: true } } }]),
     );
-    const { attacker, honest, growth } = await scene(
+    const { attacker, honest, growth, told } = await scene(
       servers,
       names.map((name) => [name, { bytes: 10, endAfterMs: 0 }]),
     );
@@ -92,7 +92,7 @@ describe.skipIf(!linux)("memory", () => {
     over = true;
     const served = await serving;
     const limited = answers.filter(({ error }) => error?.includes("limits.heldBytes"));
-    told(
+    await told(
       `${count} servers with half an answer of 60 MB`,
       growth(),
       served,
@@ -114,7 +114,7 @@ describe.skipIf(!linux)("memory", () => {
     started.push(one);
     await until("its server", () => one.log() !== "");
     const hoarder = { type: "http", url: `http://127.0.0.1:${port}/mcp` };
-    const { attacker, honest, growth } = await scene({ hoarder }, [["half", { bytes: 10, endAfterMs: 0 }]]);
+    const { attacker, honest, growth, told } = await scene({ hoarder }, [["half", { bytes: 10, endAfterMs: 0 }]]);
     let over = false;
     const serving = serveHonest(honest, () => over);
     const args = { bytes: 1_900_000, endAfterMs: 10_000 };
@@ -122,14 +122,19 @@ describe.skipIf(!linux)("memory", () => {
     over = true;
     const served = await serving;
     const limited = answers.filter(({ error }) => error?.includes("limits.heldBytes"));
-    told("200 answers of 1.9 MB that do not end", growth(), served, `; ${limited.length} ended with the fault limit`);
+    await told(
+      "200 answers of 1.9 MB that do not end",
+      growth(),
+      served,
+      `; ${limited.length} ended with the fault limit`,
+    );
     expect(limited.length).toBeGreaterThan(0);
     expect(answers.filter(({ text }) => text?.length === 1_900_000).length).toBe(200 - limited.length);
     expect(growth()).toBeLessThan(RSS_GROWTH);
   }, 300_000);
 
   it("is bounded under streams that nobody reads or resumes [bounded] [agent-12]", async () => {
-    const { gateway, honest, growth } = await scene({ hoarder: faultServer("hoarder") }, [
+    const { gateway, honest, growth, told } = await scene({ hoarder: faultServer("hoarder") }, [
       ["half", { bytes: 10, endAfterMs: 0 }],
     ]);
     let over = false;
@@ -147,7 +152,7 @@ describe.skipIf(!linux)("memory", () => {
     await sleep(2_000);
     over = true;
     const served = await serving;
-    told(`${streams.length} streams with 3.75 MB each that nobody reads`, growth(), served);
+    await told(`${streams.length} streams with 3.75 MB each that nobody reads`, growth(), served);
     expect(growth()).toBeLessThan(RSS_GROWTH);
   }, 300_000);
 });

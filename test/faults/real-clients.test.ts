@@ -7,7 +7,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ClientWord, clientOfFullRuns } from "../clients/binaries.js";
+import { type ClientWord, clientOfFullRuns, FETCH_MS } from "../clients/binaries.js";
 import { FINAL_MESSAGE, type ScriptedModel, startScriptedModel } from "../clients/scripted-model.js";
 import {
   cli,
@@ -137,10 +137,15 @@ describe.skipIf(!full || process.env["TOOLWAY_WITHOUT_CLIENTS"] === "1")("the re
   let gateway: Gateway;
   let model: ScriptedModel;
 
+  let fromMs: number;
+
   beforeAll(async () => {
+    // What npm downloads is none of the clients' time.
+    for (const { word } of CLIENTS) await clientOfFullRuns(word);
+    fromMs = performance.now();
     gateway = await startGateway({ mcpServers: { ledger: stdioFixture("ledger") } }, { auth: true });
     model = await startScriptedModel({ tool: "echo", args: { text: WORD }, result: `"${WORD}` });
-  });
+  }, CLIENTS.length * FETCH_MS);
   afterAll(() => model.close());
 
   it.each(CLIENTS)(
@@ -202,4 +207,10 @@ describe.skipIf(!full || process.env["TOOLWAY_WITHOUT_CLIENTS"] === "1")("the re
     },
     300_000,
   );
+
+  it("all of that takes ten minutes at most", () => {
+    const minutes = (performance.now() - fromMs) / 60_000;
+    console.log(`faults · the real clients: all of them in ${minutes.toFixed(1)} min`);
+    expect(minutes).toBeLessThanOrEqual(10);
+  });
 });

@@ -16,7 +16,7 @@ import {
   raw,
   scene,
   serveHonest,
-  told,
+  type Told,
 } from "./memory-scene.js";
 
 const MIB = 1024 * 1024;
@@ -41,12 +41,13 @@ describe.skipIf(!linux)("memory for what is small", () => {
   let attacker: Agent;
   let honest: Agent;
   let growth: () => number;
+  let told: Told;
 
   beforeAll(async () => {
     const hangs = (name: string) => faultServer("troubled", ["hangs"], { tools: { echo: { name } } });
     const servers = { large: faultServer("large"), a: hangs("a"), b: hangs("b"), c: hangs("c"), d: hangs("d") };
     const settings = { limits: { heldBytes: HELD_BYTES } };
-    ({ gateway, attacker, honest, growth } = await scene(servers, [["pid", {}]], settings));
+    ({ gateway, attacker, honest, growth, told } = await scene(servers, [["pid", {}]], settings));
   }, 60_000);
 
   /** While `attack` runs, the honest agent is served; then the figures are told and held against their bound. */
@@ -56,7 +57,7 @@ describe.skipIf(!linux)("memory for what is small", () => {
     try {
       const more = await attack();
       over = true;
-      told(what, growth(), await serving, more);
+      await told(what, growth(), await serving, more);
     } finally {
       over = true;
     }

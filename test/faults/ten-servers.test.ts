@@ -1,11 +1,12 @@
 // Ten servers, five of them in trouble of five kinds, all called at once: the other five lose no call.
 
 import { describe, expect, it } from "vitest";
-import { isAlive, startGateway, until } from "../e2e/harness.js";
+import { isAlive, startGateway, temporaryDirectory, until } from "../e2e/harness.js";
 import { openHttpWire } from "../e2e/wire.js";
 import { call, callText, faultServer } from "./gateway.js";
 import { figure } from "./length.js";
 import { linux, MB, megabytes, report, rss } from "./measure.js";
+import { expectShortTurn, watchedTurns } from "./turns.js";
 
 const TROUBLES = ["hangs", "floods", "dies_at_start", "dies_in_calls", "wrong_ids"];
 const HEALTHY = ["h1", "h2", "h3", "h4", "h5"];
@@ -17,16 +18,16 @@ describe.skipIf(!linux)("ten servers, five in trouble", () => {
   it("the other five lose no call [one-bad-server] [bounded]", async () => {
     const troubled = TROUBLES.map((trouble) => [trouble, faultServer("troubled", [trouble], { callTimeoutMs: 1_000 })]);
     const healthy = HEALTHY.map((name) => [name, faultServer("plain")]);
-    const gateway = await startGateway({
-      names: "prefixed",
-      mcpServers: Object.fromEntries([...troubled, ...healthy]),
-    });
+    const turns = watchedTurns(await temporaryDirectory());
+    const mcpServers = Object.fromEntries([...troubled, ...healthy]);
+    const gateway = await startGateway({ names: "prefixed", mcpServers }, { env: turns.env });
     const wire = await openHttpWire(gateway.url);
     await until("the healthy five", async () => {
       const answers = await Promise.all(HEALTHY.map((name) => callText(wire, `${name}__echo`, {}, name)));
       return answers.every((text) => text === "{}");
     });
     const before = rss(gateway.pid);
+    turns.begin();
     let over = false;
     const told = new Map<string, Set<number | "answered">>();
     const calling = TROUBLES.map(async (trouble) => {
@@ -60,10 +61,11 @@ describe.skipIf(!linux)("ten servers, five in trouble", () => {
     over = true;
     await Promise.all(calling);
     const growth = rss(gateway.pid) - before;
+    const turn = await turns.longest();
     report(
       "ten servers, five in trouble",
       `${right} of ${HEALTHY.length * CALLS_EACH} calls to the other five answered in ${seconds.toFixed(1)} s, the slowest ` +
-        `after ${Math.round(slowestMs)} ms; RSS +${megabytes(growth)} [one-bad-server] [bounded]`,
+        `after ${Math.round(slowestMs)} ms; RSS +${megabytes(growth)}; longest turn ${turns.text(turn)} [one-bad-server] [bounded]`,
     );
     expect(right).toBe(HEALTHY.length * CALLS_EACH);
     // The flood is in the way of nobody, not even of its own server.
@@ -74,5 +76,6 @@ describe.skipIf(!linux)("ten servers, five in trouble", () => {
     expect(isAlive(gateway.pid)).toBe(true);
     expect(gateway.log().match(/^.*(failed inside|uncaught|unhandled).*$/im)?.[0]).toBeUndefined();
     expect(growth).toBeLessThan(RSS_GROWTH);
+    expectShortTurn(turn);
   }, 600_000);
 });

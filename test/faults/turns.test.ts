@@ -18,10 +18,7 @@ import { scripted } from "../fixtures/modern/scripted.js";
 import { callText, faultServer } from "./gateway.js";
 import { figure } from "./length.js";
 import { linux, report } from "./measure.js";
-import { type Turns, watchedTurns } from "./turns.js";
-
-/** No turn is longer: under an attack, for an honest body of the largest size, for what servers say. */
-const TURN_MS = 50;
+import { TURN_MS, type Turns, watchedTurns } from "./turns.js";
 
 const BODY_BYTES = 16 * 1024 * 1024 - 300;
 

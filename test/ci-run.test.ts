@@ -1,0 +1,61 @@
+// What .ci/run installs, and what it says of what it cannot: with programs on the PATH that only write down their calls.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+const script = fileURLToPath(new URL("../.ci/run", import.meta.url));
+/** What the script uses of the system, as it is here. */
+const REAL = ["bash", "cat", "chmod", "dirname", "env", "mktemp", "rm"];
+const TOOLS = ["zsh", "fish", "chromium", "nats-server", "promtool"];
+
+let path: string;
+beforeEach(() => {
+  path = mkdtempSync(join(tmpdir(), "toolway-ci-"));
+  for (const name of REAL) {
+    symlinkSync(execFileSync("/bin/sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).trim(), join(path, name));
+  }
+});
+afterEach(() => rmSync(path, { recursive: true, force: true }));
+
+/** A machine whose root is asked for by `uid` 0, with these programs besides. */
+function run(uid: number, programs: readonly string[], env: NodeJS.ProcessEnv) {
+  const calls = join(path, "calls");
+  const stub = (name: string, text: string) => {
+    writeFileSync(join(path, name), `#!/bin/sh\n${text}\n`);
+    chmodSync(join(path, name), 0o755);
+  };
+  stub("id", `echo ${uid}`);
+  for (const name of ["node", "npm", ...programs]) stub(name, `echo "${name} $*" >> "${calls}"`);
+  if (programs.includes("sudo")) stub("sudo", `shift; echo "sudo $*" >> "${calls}"; "$@"`);
+  const { status, stderr } = spawnSync("bash", [script], { encoding: "utf8", env: { PATH: path, ...env } });
+  const called = spawnSync("cat", [calls], { encoding: "utf8" }).stdout.split("\n");
+  return { status, stderr, installs: called.filter((line) => line.includes(" install -qy")), called };
+}
+
+describe("what CI runs", () => {
+  it("installs what is missing as root, and runs the tests", () => {
+    const { status, installs, called } = run(0, ["apt-get", "dpkg-deb", "tar"], {});
+    expect(status).toBe(0);
+    expect(installs.map((line) => line.split(" ").slice(4).join(" "))).toEqual(["zsh fish", "chromium", "nats-server"]);
+    expect(called.some((line) => line.startsWith("sudo"))).toBe(false);
+    expect(called).toEqual(expect.arrayContaining(["npm install", "npm test", "node scripts/conformance.mjs"]));
+  });
+
+  it("installs by sudo where it is not root, and says in CI which tests are skipped for want of a tool all the same", () => {
+    const { status, stderr, installs } = run(1000, ["apt-get", "dpkg-deb", "sudo", "tar"], { CI: "true" });
+    expect(status).toBe(0);
+    expect(installs.filter((line) => line.startsWith("sudo"))).toHaveLength(3);
+    for (const tool of TOOLS) expect(stderr).toContain(`no ${tool}: the tests of`);
+    expect(stderr.split("NOT EVERYTHING IS TESTED")).toHaveLength(3);
+  });
+
+  it("says nothing to a developer without root, nor in CI where nothing is missing", () => {
+    const developer = run(1000, ["apt-get"], {});
+    expect(developer).toMatchObject({ status: 0, stderr: "", installs: [] });
+    expect(run(1000, ["apt-get", ...TOOLS], { CI: "true" })).toMatchObject({ status: 0, stderr: "", installs: [] });
+  });
+});
