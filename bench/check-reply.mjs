@@ -1,9 +1,14 @@
 // What it costs to judge one long reply before it is passed on, without the rest of a call: three kinds of results in
-// three sizes, beside a search by Buffer.indexOf for the same names. `npm run bench:replies`.
+// three sizes, beside a search by Buffer.indexOf for the same names, and as a share of the whole call over HTTP as it is
+// recorded. `npm run bench:replies`.
 
+import { readFileSync } from "node:fs";
 import { flawOfLong } from "../dist/protocol/check-reply.js";
+import { kindAndSize } from "./servers/results.mjs";
 
 const SIZES = [16 * 1024, 128 * 1024, 1024 * 1024];
+/** What it may be of a call, and how fast each byte would have to be looked at for that. */
+const GOAL = 0.03;
 const WARM = 200;
 const RUNS = 300;
 
@@ -21,6 +26,16 @@ const RESULTS = {
   "rows with ids": (bytes) => ({ structuredContent: { rows: rows(bytes, 85) } }),
 };
 
+const recorded = JSON.parse(readFileSync(new URL("recorded/node20.json", import.meta.url), "utf8")).rows;
+
+/** The gateway's CPU time for a whole call with such a result. */
+function callUs(name, bytes) {
+  const workload = kindAndSize(name, bytes / 1024);
+  const row = recorded.find((one) => one.target === "toolway" && one.upstream === "http" && one.workload === workload);
+  if (row === undefined) throw new Error(`No "${workload}" is recorded.`);
+  return row.cpuUs;
+}
+
 /** The shortest of many: what others do on the machine makes a run longer, never shorter. */
 function microseconds(act) {
   for (let i = 0; i < WARM; i++) act();
@@ -33,7 +48,9 @@ function microseconds(act) {
   return best;
 }
 
-console.log(`${"result".padEnd(14)} ${"bytes".padStart(8)} ${"judged".padStart(10)} ${"indexOf".padStart(10)}`);
+const line = (name, ...cells) => console.log(name.padEnd(14), ...cells.map((cell) => cell.padStart(12)));
+
+line("result", "bytes", "judged", "indexOf", "whole call", "share of it", `${GOAL * 100} % of it is`);
 for (const bytes of SIZES) {
   for (const [name, make] of Object.entries(RESULTS)) {
     const reply = Buffer.from(`${HEAD}${JSON.stringify(make(bytes))}}`);
@@ -41,7 +58,10 @@ for (const bytes of SIZES) {
     if (flaw !== undefined) throw new Error(`The reply ${flaw}.`);
     const judged = microseconds(() => flawOfLong([reply], ID));
     const searched = microseconds(() => NAMES.map((one) => reply.indexOf(one, ID.idEnd)));
-    const us = (value) => `${value.toFixed(1)} µs`.padStart(10);
-    console.log(`${name.padEnd(14)} ${String(reply.length).padStart(8)} ${us(judged)} ${us(searched)}`);
+    const call = callUs(name, bytes);
+    const us = (value) => `${value.toFixed(1)} µs`;
+    const share = `${((judged / call) * 100).toFixed(1)} %`;
+    const speed = `${(reply.length / (call * GOAL) / 1000).toFixed(0)} GB/s`;
+    line(name, String(reply.length), us(judged), us(searched), us(call), share, speed);
   }
 }

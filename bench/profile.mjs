@@ -23,6 +23,7 @@ const { values } = parseArgs({
     server: { type: "string", default: "http" },
     ask: { type: "string", default: "call" },
     equipped: { type: "boolean", default: false },
+    audit: { type: "boolean", default: false },
     top: { type: "string", default: "40" },
     keep: { type: "string" },
     read: { type: "string" },
@@ -42,6 +43,7 @@ const HELP = `node bench/profile.mjs [options]
   --ask call|list|outbox|kept   what agents ask for: a small call, the merged list of ${LIST_SERVERS} servers, or a call that is kept
                             on this disk or in a nats-server (call)
   --equipped                with roles, budgets, the cache and telemetry, as the workload \`equipped\` has them
+  --audit                   with an audit log that has HMACs of the arguments
   --top N                   lines of the table (40)
   --keep FILE               keeps the profile; Chrome's DevTools open it (.cpuprofile)
   --read FILE               sums up a kept profile, starting nothing
@@ -73,7 +75,8 @@ async function profileGateway() {
   const { entry, settings } = collector === undefined ? {} : equipment(names, collector.url);
   const mcpServers = Object.fromEntries(names.map((name) => [name, { ...upstream.entry, ...kept, ...entry }]));
   const engine = nats && { nats: [`nats://${nats.address}`], key: { env: "TOOLWAY_ENGINE_KEY" }, replicas: 1 };
-  writeFileSync(config, JSON.stringify({ mcpServers, ...(engine && { engine }), ...settings }));
+  const audit = values.audit && { audit: { arguments: "hmac" } };
+  writeFileSync(config, JSON.stringify({ mcpServers, ...(engine && { engine }), ...settings, ...audit }));
   const cli = process.env.TOOLWAY_CLI ?? plainBuild();
   const hook = join(here, "profile-hook.mjs");
   const gateway = spawn(

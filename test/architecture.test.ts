@@ -150,7 +150,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
 const PURE = ["contracts", "policy"];
 
 interface Boundary {
-  /** As it stands in ARCHITECTURE.md, behind ✓. */
+  /** As it stands in ARCHITECTURE.md. */
   readonly sentence: string;
   readonly who: readonly string[];
   /** What of ours they may know, besides themselves; or what they must not. */
@@ -238,11 +238,94 @@ const BOUNDARIES: readonly Boundary[] = [
     not: ["host", "cli", "agents"],
   },
   {
+    sentence:
+      "A host does not know the servers behind its gateway: when they start, and for how long, is decided there.",
+    who: ["host"],
+    not: ["upstream", "pipeline", "catalog", "cache", "tokens", "store"],
+  },
+  {
     sentence: "A command of the CLI does not know the store, nor the stages that decide: it asks a gateway.",
     who: ["cli"],
     not: ["store", "tokens", "pipeline", "endpoint", "catalog", "policy", "cache"],
   },
+  {
+    sentence: "An upstream does not know agents, nor who they are. It knows `Caller`.",
+    who: ["upstream"],
+    not: ["endpoint", "pipeline", "tokens", "gateway"],
+  },
+  { sentence: "The cache does not know policy: whoever asks it was let through.", who: ["cache"], not: ["policy"] },
+  {
+    sentence:
+      "The gateway does not know what an executor may reach; a link does not know whether its requests go through one.",
+    who: ["gateway"],
+    not: ["executor/allow", "executor/http", "executor/server"],
+  },
+  {
+    sentence:
+      "The gateway does not know what an executor may reach; a link does not know whether its requests go through one.",
+    who: ["upstream"],
+    not: ["executor/allow", "executor/http", "executor/server", "executor/client", "executor/group", "executor/passed"],
+  },
 ];
+
+interface Unsaid {
+  /** As it stands in ARCHITECTURE.md. */
+  readonly sentence: string;
+  /** Beginnings of paths. */
+  readonly who: readonly string[];
+  /** What their texts do not have. */
+  readonly never: RegExp;
+}
+
+const TIME = /\bDate\b|\bperformance\b|systemClock|set(?:Timeout|Interval|Immediate)\b/;
+
+/** What shows in the text of a file where its imports do not tell. */
+const UNSAID: readonly Unsaid[] = [
+  {
+    sentence:
+      "The legacy endpoint does not know how a request is answered: no list, read or call of MCP is named there.",
+    who: ["endpoint/legacy/"],
+    never: /"(?:tools|prompts|resources|completion|tasks)\/(?!subscribe|unsubscribe)[a-z/]+"/,
+  },
+  {
+    sentence: "The catalog does not know who is asking. It is handed a view.",
+    who: ["catalog/"],
+    never: /contracts\/caller|\bPrincipal\b/,
+  },
+  {
+    sentence: "Policy does not know aliases. It sees servers and their own tool names; the types keep them apart.",
+    who: ["policy/"],
+    never: /ExposedName/,
+  },
+  {
+    sentence: "The line from endpoint to upstream knows nothing of parked calls and of rounds.",
+    who: ["pipeline/", "catalog/", "policy/", "cache/"],
+    never: /\bparked\b|input_required/,
+  },
+  {
+    sentence: "Supervision, policy and the cache do not know the time: they are told, or handed a clock.",
+    who: ["upstream/supervise/", "policy/", "cache/"],
+    never: TIME,
+  },
+  {
+    sentence: "The rules of roles and a program's guard do not know each other; either may deny.",
+    who: ["policy/policy.ts", "policy/menus.ts", "policy/pattern.ts"],
+    never: /guard/i,
+  },
+  {
+    sentence: "The rules of roles and a program's guard do not know each other; either may deny.",
+    who: ["policy/guard.ts"],
+    never: /^import (?!type)[^;]*policy\.js"/m,
+  },
+  {
+    sentence: "A command of the CLI does not know how to exit: it returns a code.",
+    who: ["cli/"],
+    never: /process\.(?:exit\(|exitCode\b|abort\()/,
+  },
+];
+/** The program itself, which ends with what a command returned. */
+const ENDS_THE_PROCESS = "cli/process.ts";
+
 /** Held by the test of PURE. */
 const PURITY =
   "`policy` and `contracts` do not know Node: no clock, no file, no socket; of streams between gateways they know the types.";
@@ -255,15 +338,36 @@ const LONG_LISTS = ["cli/commands"];
 /** Past this, a file is looked at again: it probably has two jobs. */
 const MAX_LINES = 600;
 
+/** What may extend Error itself. All else that is thrown on purpose is an ExpectedError, so that a verb that ends by it says what to do. */
+const BARE_ERRORS: Readonly<Record<string, string>> = {
+  ExpectedError: "the base of the others",
+  BadParams: "the demo is a program by itself; it answers with it",
+  PeerError: "contracts know no runtime; whoever asks another gateway makes of it what it means there",
+  ServerError: "a server's answer to a request of ours, with a number for a code",
+  Stopped: "a signal, which is the reason of an abort",
+  Wrong: "never leaves its file",
+};
+
 interface SourceFile {
   readonly path: string;
   readonly folder: string;
   readonly text: string;
 }
 
-const files: SourceFile[] = readdirSync(src, { recursive: true, encoding: "utf8" })
-  .filter((path) => path.endsWith(".ts") && !path.endsWith(".test.ts"))
-  .map((path) => ({ path, folder: dirname(path), text: readFileSync(join(src, path), "utf8") }));
+function filesIn(folder: string, which: RegExp): SourceFile[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => which.test(path))
+    .map((path) => ({ path, folder: dirname(path), text: readFileSync(join(folder, path), "utf8") }));
+}
+
+const files = filesIn(src, /(?<!\.test)\.ts$/);
+const dashboard = join(src, "../dashboard");
+const pageFiles = filesIn(dashboard, /\.tsx?$/);
+
+/** What the page knows of src/. A page is small, and asks a gateway for what it knows. */
+const PAGE_KNOWS = ["contracts/", "runtime/visible.js", "runtime/words/", "runtime/network/loopback.js"];
+const PAGE =
+  "The page does not know the gateway: of `src/` it knows `contracts`, `runtime/visible`, `runtime/words` and `runtime/network/loopback`.";
 
 const IMPORT = /^(?:import|export)\b[^;"]*?\bfrom "([^"]+)"|^import "([^"]+)"|\bimport\("([^"]+)"\)/gm;
 
@@ -340,10 +444,17 @@ describe("the folders of src/", () => {
     expect(strangers).toEqual([]);
   });
 
-  it("have their boundaries in ARCHITECTURE.md, in the same words", () => {
+  it.each(UNSAID)("$sentence ($who)", ({ who, never }) => {
+    const read = files.filter(({ path }) => path !== ENDS_THE_PROCESS && who.some((part) => path.startsWith(part)));
+    expect(read.length).toBeGreaterThan(0);
+    expect(read.filter(({ text }) => never.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+
+  it("have their boundaries in ARCHITECTURE.md, in the same words, and no others", () => {
     const text = readFileSync(join(src, "../ARCHITECTURE.md"), "utf8").replace(/\n {2,}/g, " ");
-    const told = new Set([...text.matchAll(/^- ✓ (.*)$/gm)].map(([, sentence = ""]) => sentence));
-    expect(told).toEqual(new Set([...BOUNDARIES.map(({ sentence }) => sentence), PURITY]));
+    const part = text.slice(text.indexOf("## What the parts do not know"), text.indexOf("## What always holds"));
+    const told = new Set([...part.matchAll(/^- (.*)$/gm)].map(([, sentence = ""]) => sentence));
+    expect(told).toEqual(new Set([...[...BOUNDARIES, ...UNSAID].map(({ sentence }) => sentence), PURITY, PAGE]));
   });
 
   it("stand in the code map of ARCHITECTURE.md, each once: by a row of its own, or by its name in the row of the one that it is in", () => {
@@ -365,6 +476,17 @@ describe("the folders of src/", () => {
     expect(own.filter((folder) => !parents.includes(folder))).toEqual([]);
   });
 
+  it("are unknown to the page, but for contracts and how it shows names and addresses", () => {
+    const strangers = pageFiles.flatMap(({ path, folder, text }) =>
+      importsOf({ path, folder, text })
+        .filter((from) => from.startsWith("."))
+        .map((from) => relative(src, normalize(join(dashboard, folder, from))))
+        .filter((from) => !from.startsWith("../dashboard/") && !PAGE_KNOWS.some((run) => from.startsWith(run)))
+        .map((from) => `${path} → ${from}`),
+    );
+    expect(strangers).toEqual([]);
+  });
+
   it("leave the root to index.ts", () => {
     expect(files.filter(({ folder }) => folder === ".").map(({ path }) => path)).toEqual(["index.ts"]);
   });
@@ -383,9 +505,9 @@ describe("the folders of src/", () => {
 });
 
 describe("the files of src/", () => {
-  it("are not longer than one job", () => {
-    const long = files.filter(({ text }) => text.split("\n").length > MAX_LINES).map(({ path }) => path);
-    expect(long).toEqual([]);
+  it("are not longer than one job, nor are the page's and the tests", () => {
+    const all = [...filesIn(src, /\.ts$/), ...pageFiles, ...filesIn(join(src, "../test"), /\.tsx?$/)];
+    expect(all.filter(({ text }) => text.split("\n").length > MAX_LINES).map(({ path }) => path)).toEqual([]);
   });
 
   // Node 22 and 24 send the last chunk of such a response before what was corked.
@@ -396,9 +518,54 @@ describe("the files of src/", () => {
     expect(wrong.map(({ path }) => path)).toEqual([]);
   });
 
-  it("give a type's name to one type", () => {
+  it.each([
+    [
+      "an object of JSON",
+      /typeof (\w+) === "object" && \1 !== null && !Array\.isArray\(\1\)/,
+      "runtime/words/json-object.ts",
+    ],
+    ["the name of a header", /\/\^\[!#\$%&'\*\+\.\^_`\|~0-9A-Za-z-\]\+\$\//, "runtime/network/header-text.ts"],
+    ["the value of a header", /\[\^?\\t\\x20-\\x7e\\x80-\\xff\]/, "runtime/network/header-text.ts"],
+  ])("ask one place what is %s, but for the demo, which is a program by itself", (_, own, place) => {
+    const askers = [...files, ...pageFiles].filter(({ text, path }) => own.test(text) && path !== "demo/server.ts");
+    expect(askers.map(({ path }) => path)).toEqual([place]);
+  });
+
+  it("ask one function what is loopback, and the page does too", () => {
+    const own = /127\(?\\\.|(?:[=!]== |(?:starts|ends)With\()"\.?localhost"/;
+    const askers = [...files, ...pageFiles].filter(({ text }) => own.test(text)).map(({ path }) => path);
+    expect(askers).toEqual(["runtime/network/loopback.ts"]);
+  });
+
+  it("decide nothing in contracts: what runs there brands names, and is one error", () => {
+    const runs = files
+      .filter(({ path }) => path.startsWith("contracts/"))
+      .flatMap(({ text }) =>
+        [...text.matchAll(/^export (?:function|(?:abstract )?class) (\w+)/gm)].map(([, name]) => name),
+      );
+    expect(new Set(runs)).toEqual(new Set(["PeerError", "exposedName", "ownName", "ownToolName"]));
+  });
+
+  it("throw expected errors, but for those that are named here", () => {
+    const bare = files.flatMap(({ text }) =>
+      [...text.matchAll(/class (\w+) extends Error\b/g)].map(([, name]) => name),
+    );
+    expect(new Set(bare)).toEqual(new Set(Object.keys(BARE_ERRORS)));
+  });
+
+  it("know errors of ours by their classes, never by strings of their names", () => {
+    const errors = files.flatMap(({ text }) =>
+      [...text.matchAll(/class (\w+) extends \w*Error\b/g)].map(([, name]) => name),
+    );
+    const asked = files.flatMap(({ path, text }) =>
+      [...text.matchAll(/\bname (?:===|!==) "(\w+)"/g)].map(([, name]) => ({ path, name })),
+    );
+    expect(asked.filter(({ name }) => errors.includes(name))).toEqual([]);
+  });
+
+  it("give a type's name to one type, and the page does not give it to another", () => {
     const owners = new Map<string, string[]>();
-    for (const { path, text } of files) {
+    for (const { path, text } of [...files, ...pageFiles]) {
       for (const [, name = ""] of text.matchAll(
         /^export (?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm,
       )) {

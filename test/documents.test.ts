@@ -203,6 +203,12 @@ describe("the package", () => {
     );
     expect(missing).toEqual([]);
   });
+
+  it("names where the project lives, or SECURITY.md says that there is no public address yet, and not both [documents-true]", () => {
+    const names = Object.keys(JSON.parse(read("package.json")) as object);
+    const named = ["repository", "homepage", "bugs"].filter((name) => names.includes(name));
+    expect(named).toHaveLength(read("SECURITY.md").includes("has no public address yet") ? 0 : 3);
+  });
 });
 
 it.each(DOCUMENTS)("%s has no marks of a merge in it", (document) => {

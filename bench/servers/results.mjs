@@ -25,6 +25,9 @@ export function resultOf(tool) {
 /** In words, for the tables. */
 export function titleOf(tool) {
   const [kind, kib] = tool.split("_");
-  const what = { prose: "prose", json: "JSON as text", rows: "rows with ids" }[kind];
-  return `${what}, ${kib === "1024" ? "1 MiB" : `${kib} KiB`}`;
+  return kindAndSize({ prose: "prose", json: "JSON as text", rows: "rows with ids" }[kind], Number(kib));
+}
+
+export function kindAndSize(kind, kib) {
+  return `${kind}, ${kib === 1024 ? "1 MiB" : `${kib} KiB`}`;
 }
