@@ -50,7 +50,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   endpoint:
     "contracts contracts/engine endpoint/http endpoint/legacy endpoint/legacy/streams endpoint/modern endpoint/session protocol runtime runtime/memory",
   "endpoint/http":
-    "contracts contracts/engine endpoint/session protocol runtime runtime/memory runtime/network sockets",
+    "contracts contracts/engine endpoint/session protocol runtime runtime/memory runtime/network runtime/turns sockets",
   "endpoint/legacy":
     "contracts contracts/engine endpoint/http endpoint/legacy/streams endpoint/session endpoint/stdio protocol runtime runtime/memory",
   "endpoint/legacy/streams": "endpoint/http endpoint/session runtime runtime/memory",

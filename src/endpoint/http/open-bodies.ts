@@ -1,8 +1,10 @@
-// The bodies of one endpoint that are being read, and which of them come too slowly to wait for.
+// The bodies of one endpoint that are being read, which of them come too slowly to wait for, and the turns of those that
+// have come.
 
 import type { Clock } from "../../runtime/clock.js";
 import { KIB } from "../../runtime/sizes.js";
 import { Bag, type Placed } from "../../runtime/table.js";
+import { RequestTurns } from "../../runtime/turns/request-turns.js";
 
 /** A body is looked at over so long a time, */
 const WINDOW_MS = 10_000;
@@ -31,6 +33,7 @@ export interface OpenBody extends Placed {
 }
 
 export class OpenBodies {
+  readonly turns = new RequestTurns();
   readonly #bodies = new Bag<OpenBody>();
   #drained = 0;
 

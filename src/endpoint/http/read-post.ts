@@ -10,6 +10,7 @@ import type { Message } from "../../protocol/message.js";
 import { BODY_COST, type HeldBytes, type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { KIB } from "../../runtime/sizes.js";
 import { NOWHERE } from "../../runtime/table.js";
+import type { RequestTurn } from "../../runtime/turns/request-turns.js";
 import { idText } from "../session/call.js";
 import type { EndpointLimits } from "../session/limits.js";
 import {
@@ -70,7 +71,13 @@ export function readPost(receiver: PostReceiver, reading: BodyReading): void {
   new PostReader(receiver, reading).read();
 }
 
-class PostReader implements OpenBody {
+/** What those are answered who found no room. */
+interface Refusal {
+  readonly headers: readonly string[];
+  readonly id: string | undefined;
+}
+
+class PostReader implements OpenBody, RequestTurn {
   readonly #to: PostReceiver;
   readonly #reading: BodyReading;
   #first: Buffer | undefined;
@@ -80,6 +87,8 @@ class PostReader implements OpenBody {
   #filled = 0;
   #size = 0;
   #ended = false;
+  /** It found no room, and is or will be told so; what still comes of it is thrown away. */
+  #refusal: Refusal | undefined;
   /** Made when the body has come, or has not come whole with its first piece. */
   #holder: Holder | undefined;
   #declared = 0;
@@ -96,6 +105,10 @@ class PostReader implements OpenBody {
 
   get size(): number {
     return this.#size;
+  }
+
+  get by(): string {
+    return this.#to.principal.id;
   }
 
   get isGone(): boolean {
@@ -139,7 +152,8 @@ class PostReader implements OpenBody {
       return;
     }
     const headers = !this.#ended && this.#reading.open.drain(this) ? RETRY_AFTER : CLOSE_AND_RETRY;
-    refuse(this.#to.res, 503, LIMIT, `The body was not taken: ${NO_ROOM}`, headers, id);
+    this.#refusal = { headers, id };
+    this.#reading.open.turns.do(this);
   }
 
   /** To come back later would not help. */
@@ -172,7 +186,7 @@ class PostReader implements OpenBody {
 
   /** What is whole with its first piece is counted at its end, which comes at once: most bodies are. */
   #mayTake(chunk: Buffer): boolean {
-    if (this.#to.res.headersSent) return false;
+    if (this.#refusal !== undefined || this.#to.res.headersSent) return false;
     if (this.#size !== this.#declared && !this.#hold(this.#size)) return false;
     return this.#size < SMALL_BYTES || this.#check(chunk);
   }
@@ -249,12 +263,25 @@ class PostReader implements OpenBody {
     const { res } = this.#to;
     this.#ended = true;
     this.#reading.open.delete(this);
-    if (res.headersSent) return;
-    if (!this.#reading.isStillAllowed(res, this.#to.principal)) {
+    if (this.#refusal !== undefined || res.headersSent) return;
+    // What waits for its turn is counted while it does.
+    if (this.#size < SHORT_BYTES || this.#holdMessage()) this.#reading.open.turns.do(this);
+  }
+
+  turn(): void {
+    if (this.#refusal === undefined) this.#finish();
+    else {
+      const { headers, id } = this.#refusal;
+      refuse(this.#to.res, 503, LIMIT, `The body was not taken: ${NO_ROOM}`, headers, id);
+    }
+  }
+
+  /** All of it has come. */
+  #finish(): void {
+    if (!this.#reading.isStillAllowed(this.#to.res, this.#to.principal)) {
       this.#letGo();
       return;
     }
-    if (this.#size >= SHORT_BYTES && !this.#holdMessage()) return;
     this.#endBlock();
     if (this.#rest !== undefined && this.#size >= LONG_BYTES) {
       void this.#takeLong(this.#rest);

@@ -54,6 +54,8 @@ export class ModernPosts {
 
   #request(post: AgentPost, message: RequestMessage): void {
     const { req, res, principal, scope, accepts } = post;
+    // Closing takes a call back, also while its body waited to be read.
+    if (res.destroyed) return;
     const meta = checkRequest(message, req.headers);
     if ("code" in meta) {
       sendJson(res, 400, `{"jsonrpc":"2.0","id":${idText(message)},"error":${JSON.stringify(meta)}}`);
