@@ -9,6 +9,9 @@ import { full } from "./length.js";
 /** No turn is longer, under an attack, for an honest body of the largest size, for what servers say: everybody else waits for it. */
 export const TURN_MS = 50;
 
+/** So many times as many tries, where none was short. */
+const MORE_TRIES = 4;
+
 /** By then the turn that is under way was written down. */
 const WRITTEN_MS = 50;
 
@@ -36,10 +39,11 @@ export function watchedTurns(folder: string): Turns {
     env: { NODE_OPTIONS: `--import ${join(root, "test/faults/turns-preload.mjs")}`, TOOLWAY_TURNS: turns },
     begin,
     longest,
-    // What the machine does at the same time makes CPU time longer at random: the shortest of a few counts.
+    // What the machine does at the same time makes CPU time longer at random: the shortest of a few counts. Where others keep it
+    // busy there are more tries, and what is too long by itself is so in all of them.
     async leastOf(times, act) {
       let least = Number.POSITIVE_INFINITY;
-      for (let n = 0; n < times; n++) {
+      for (let n = 0; n < times || (least >= TURN_MS && n < times * MORE_TRIES); n++) {
         begin();
         await act();
         least = Math.min(least, await longest());
