@@ -21,6 +21,8 @@ export interface Flight {
   /** As it was taken; it is read from disk where nobody waits any more. */
   message: RequestMessage | undefined;
   delivery: DeliveryCall | undefined;
+  /** That it is being sent is being written down: its delivery follows. */
+  isMarking: boolean;
   /** What came of it, until whoever waits has it. */
   reply: Reply | undefined;
   kept: KeptResult | undefined;
@@ -36,6 +38,7 @@ export function newFlight(write: KeptWrite): Flight {
     waiters: [],
     message: undefined,
     delivery: undefined,
+    isMarking: false,
     reply: undefined,
     kept: undefined,
     commitByMs: undefined,

@@ -3,9 +3,20 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { histories } from "../../test/faults/length.js";
-import { DONE, eachWorld, errorOf, KEYED, KEYLESS, LOST, receiptOf, World } from "../../test/fixtures/outbox/world.js";
+import {
+  AWAY,
+  DONE,
+  eachWorld,
+  errorOf,
+  KEYED,
+  KEYLESS,
+  LOST,
+  receiptOf,
+  World,
+} from "../../test/fixtures/outbox/world.js";
 import type { Store } from "../contracts/store.js";
-import type { Reply } from "../protocol/reply.js";
+import { Fault } from "../protocol/errors.js";
+import { faultReply, type Reply } from "../protocol/reply.js";
 
 let store: Store;
 let world: World;
@@ -112,6 +123,33 @@ describe("the disk", () => {
     store.batch = batch;
     await world.pass(1_000);
     expect(world.records[0]?.state).toBe("done");
+  });
+
+  it("that is slow: a write that is sent again before the last try's end is on disk keeps its result, and can be taken back [ack-is-durable] [no-double-effect]", async () => {
+    const ids: string[] = [];
+    for (const n of [1, 2]) {
+      const { id } = await world.queued({ request_id: `k${n}` }, { server: `tracker-${n}` });
+      ids.push(id);
+      // What became of the next try is not on disk when the server is there: it is tried once more, and that is marked.
+      world.outbox.poke(`tracker-${n}`);
+      await world.rest();
+      world.sent.at(-1)?.reply(AWAY);
+      world.outbox.poke(`tracker-${n}`);
+      await world.rest();
+    }
+    const [done, late] = [world.sent[2], world.sent[5]];
+    let reason: string | undefined;
+    if (late !== undefined) late.onCancel = (why) => (reason = why ?? "taken back");
+    const taken = world.desk.cancel("anna", ids[1] ?? "");
+    await world.rest();
+    expect(reason).toBe("taken back");
+    late?.reply(faultReply(new Fault("cancelled", "It stopped.")));
+    await taken;
+    done?.reply(DONE);
+    await world.rest();
+    const again = world.call({ request_id: "k1" }, { server: "tracker-1" });
+    expect(again.replies).toEqual([DONE]);
+    expect(world.desk.get("anna", ids[0] ?? "")?.result).toBe('{"content":[],"structuredContent":{"number":7}}');
   });
 
   it("that is slow has 25 s, then the agent is told, and nothing is sent later", async () => {

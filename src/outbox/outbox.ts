@@ -50,7 +50,7 @@ export class Outbox implements OutboxIntake {
   /** What is to be written down again, since the disk refused it. */
   readonly #unwritten = new Map<KeptWrite, KeptResult | undefined>();
   /** What was answered, and whose answer is not on disk yet: until then nobody is told of it. */
-  readonly #ending = new Set<KeptWrite>();
+  readonly #ending = new Map<KeptWrite, Promise<void>>();
   /** What is to be taken from the disk: some at a time. What a kill leaves there is forgotten by the next start. */
   readonly #forgotten: number[] = [];
   readonly #listeners = new Set<ChangeListener>();
@@ -354,7 +354,8 @@ export class Outbox implements OutboxIntake {
   }
 
   #tidy(flight: Flight): void {
-    if (flight.waiters.length > 0 || flight.delivery !== undefined || flight.commitByMs !== undefined) return;
+    const { waiters, delivery, commitByMs, isMarking } = flight;
+    if (waiters.length > 0 || delivery !== undefined || commitByMs !== undefined || isMarking) return;
     this.#flights.delete(flight.write);
   }
 
@@ -363,7 +364,7 @@ export class Outbox implements OutboxIntake {
   async #send(write: KeptWrite, mark: boolean): Promise<void> {
     if (this.#isStopped && !this.#flights.has(write)) return;
     const flight = this.#flightOf(write);
-    if (mark && !(await this.#marked(write))) {
+    if (mark && !(await this.#marked(write, flight))) {
       this.#came(flight, { kind: "not-done", why: "that it is being sent could not be written down", retryAfterMs: 0 });
       return;
     }
@@ -428,7 +429,8 @@ export class Outbox implements OutboxIntake {
     write.message = messageFor(write, this.#parts.journalOf?.(write.facts.server), nowMs);
   }
 
-  async #marked(write: KeptWrite): Promise<boolean> {
+  async #marked(write: KeptWrite, flight: Flight): Promise<boolean> {
+    flight.isMarking = true;
     this.#address(write, this.#clock.now());
     const commit = this.journal.save(write.sequence, this.#record(write), undefined);
     this.#track(commit);
@@ -438,6 +440,8 @@ export class Outbox implements OutboxIntake {
       return true;
     } catch {
       return false;
+    } finally {
+      flight.isMarking = false;
     }
   }
 
@@ -499,7 +503,7 @@ export class Outbox implements OutboxIntake {
     const kept = write.isOver ? this.#flights.get(write)?.kept : undefined;
     const commit = this.journal.save(write.sequence, this.#record(write), kept);
     this.#track(commit);
-    if (write.isOver && write.hasResult) this.#ending.add(write);
+    if (write.isOver && write.hasResult) this.#ending.set(write, commit);
     try {
       await commit;
       this.#unwritten.delete(write);
@@ -509,8 +513,10 @@ export class Outbox implements OutboxIntake {
       this.#wakeBy(this.#clock.now() + REWRITE_MS);
       if (!write.isOver) return;
     } finally {
-      this.#ending.delete(write);
+      if (this.#ending.get(write) === commit) this.#ending.delete(write);
     }
+    // It ended since, and that is not on disk yet.
+    if (this.#ending.has(write)) return;
     if (write.isOver) this.#parts.ended?.(write);
     this.#changed(write);
     this.#tell(write);
@@ -566,8 +572,7 @@ export class Outbox implements OutboxIntake {
     const nowMs = this.#clock.now();
     for (const flight of this.#flights.values()) this.#look(flight, nowMs);
     if (this.#unwritten.size > 0) this.#rewrite();
-    const steps = nowMs >= this.lanes.nextWakeMs ? this.lanes.wake(nowMs, this.#clock.wall()) : [];
-    this.run(steps);
+    this.run(nowMs >= this.lanes.nextWakeMs ? this.lanes.wake(nowMs, this.#clock.wall()) : []);
   }
 
   #look(flight: Flight, nowMs: number): void {
