@@ -181,3 +181,34 @@ it("a write without a key whose answer was lost is settled by the tool that read
   }
   expect([tracker.calls, effects()]).toEqual([3, [1, 2]]);
 }, 120_000);
+
+it("a call that waits for its credential has not left: taken back it is cancelled, and when its time is over it is queued, though its server knows no keys [unknown-is-said] [no-double-effect]", async () => {
+  const hold = join(folder, "hold");
+  // Each token is another, so that the server's refusal leads to a new one; while the file is there, none comes.
+  const script = `const { existsSync } = require("node:fs");
+    const look = () => (existsSync(${JSON.stringify(hold)}) ? setTimeout(look, 20) : console.log("token-" + process.pid));
+    look();`;
+  const auth = { bearer: { command: [process.execPath, "-e", script] } };
+  const url = await begin({ tracker: { tools: KEYLESS, auth, callTimeoutMs: 2_000 } });
+  const call = await connect(url);
+  await call("tracker__create_issue", { n: "first" });
+  writeFileSync(hold, "");
+  tracker.status = 401;
+  const takenBack = new AbortController();
+  const client = new Client({ name: "test", version: "1" });
+  await client.connect(new StreamableHTTPClientTransport(new URL(url)) as Parameters<Client["connect"]>[0]);
+  cleanUp.push(() => client.close().catch(() => {}));
+  const params = { name: "tracker__create_issue", arguments: { n: "taken back" } };
+  const given = client.callTool(params, undefined, { signal: takenBack.signal }).catch(() => {});
+  await vi.waitFor(() => expect(tracker.calls).toBe(2), SOON);
+  takenBack.abort();
+  await given;
+  const last = async () => (await gateway.outbox?.list({ limit: 1 }))?.[0];
+  await vi.waitFor(async () => expect((await last())?.state).toBe("cancelled"), SOON);
+  const late = await call("tracker__create_issue", { n: "late" });
+  expect(late["structuredContent"]).toMatchObject({ state: "queued", why: expect.stringContaining("its credential") });
+  rmSync(hold);
+  tracker.status = undefined;
+  await vi.waitFor(async () => expect(await stateOf(receiptOf(late))).toBe("done"), SOON);
+  expect(effects()).toEqual(["first", "late"]);
+}, 120_000);

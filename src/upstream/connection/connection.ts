@@ -383,7 +383,7 @@ export class Connection implements LinkEvents {
   #cancelDirect(call: UpstreamCall, reason: string | undefined): void {
     const pending = this.#inFlight.of(call);
     if (pending === undefined) return;
-    const neverLeft = pending.isWaiting || (this.#link.withdraw?.(pending) ?? false);
+    const neverLeft = pending.waitsFor !== undefined || (this.#link.withdraw?.(pending) ?? false);
     if (typeof neverLeft === "boolean") this.#takenBack(pending, reason, neverLeft);
     else void neverLeft.then((is) => this.#takenBack(pending, reason, is));
   }
@@ -565,13 +565,16 @@ export class Connection implements LinkEvents {
     this.#closed = true;
     this.#modern?.stop();
     this.#messages.questions.cancelAll();
-    for (const pending of this.#inFlight.inOrder()) this.#endings.lose(pending, this.#inFlight.lost(pending, fault));
+    for (const pending of this.#inFlight.inOrder()) {
+      if (pending.waitsFor !== undefined) this.#endings.unsent(pending, fault);
+      else this.#endings.lose(pending, this.#inFlight.lost(pending, fault));
+    }
     const message = `Server "${this.#spec.name}" went away in the middle of the call: ${fault.plain}`;
     this.#modern?.end(new Fault("outcome-unknown", message, { cause: fault, outcome: OUTCOME_UNKNOWN }));
   }
 }
 
 /** What was not sent needs no message. The handshake cannot be taken back, says the protocol. Over HTTP a modern request is, by closing its exchange. */
-function isCancelledByMessage({ method, headers, isWaiting }: PendingCall): boolean {
-  return method !== "initialize" && method !== "server/discover" && headers === undefined && !isWaiting;
+function isCancelledByMessage({ method, headers, waitsFor }: PendingCall): boolean {
+  return method !== "initialize" && method !== "server/discover" && headers === undefined && waitsFor === undefined;
 }

@@ -100,6 +100,34 @@ async function liveThrough(seed: number): Promise<void> {
   await connection.close();
 }
 
+describe("a call that waits in its link", () => {
+  it.each(["place", "handshake", "credential"] as const)(
+    "for its %s was not sent, however it ends [unknown-is-said]",
+    async (what) => {
+      const connection = connect();
+      const calls = ["ada", "bob", "cem"].map((name) => begin(connection, new Agent(name)));
+      for (const { ticket } of calls) ticket.waitsFor = what;
+      const [cancelled, late, left] = calls;
+      if (cancelled === undefined || late === undefined || left === undefined) throw new Error("too few");
+      connection.cancel(cancelled, undefined);
+      expect(cancelled.replies).toMatchObject([{ fault: { code: "cancelled", wire: { left: false } } }]);
+      left.ticket.waitsFor = undefined;
+      stage.nowMs = CALL_MS - 1;
+      const fresh = begin(connection, new Agent("dan"));
+      fresh.ticket.waitsFor = what;
+      stage.nowMs = CALL_MS;
+      // The breaker is told of the one that left.
+      expect(connection.expire(stage.nowMs)).toHaveLength(1);
+      expect(late.replies).toMatchObject([
+        { fault: { code: "limit", message: expect.stringContaining("was not sent") } },
+      ]);
+      expect(left.replies).toMatchObject([{ fault: { code: "timeout" } }]);
+      await connection.close();
+      expect([stage.unsent, fresh.replies]).toEqual([[fresh], []]);
+    },
+  );
+});
+
 describe("the time of a call", () => {
   it("does not run while its agent is being asked, and runs anew after the answer", async () => {
     const connection = connect();

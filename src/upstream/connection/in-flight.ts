@@ -48,8 +48,8 @@ export class PendingCall implements Ticket {
   deadlineMs: number;
   /** Counts the server's questions that it waits for: its time does not run meanwhile. */
   questions = 0;
-  /** It has not been sent: it waits for a place. */
-  isWaiting = false;
+  /** The server has had nothing of it that it took: it waits for this. */
+  waitsFor: Ticket["waitsFor"] = undefined;
   /** Where it is counted while it is in flight; undefined for what the gateway itself asks. */
   share: Share | undefined = undefined;
   /** An agent was asked for it: its answer is one to more than the request. */
@@ -210,8 +210,8 @@ export class PendingCalls {
       const dueMs = questions > 0 ? ceilingMs : pending.deadlineMs;
       if (dueMs > nowMs) continue;
       const what = subject === undefined ? method : `${method} ${subject}`;
-      if (pending.isWaiting) {
-        yield [pending, this.#noPlace(what, pending.timeoutMs)];
+      if (pending.waitsFor !== undefined) {
+        yield [pending, this.#notSent(what, pending.waitsFor, pending.timeoutMs)];
         continue;
       }
       const time =
@@ -224,7 +224,14 @@ export class PendingCalls {
   }
 
   /** It says nothing of the server's health: nothing was sent. */
-  #noPlace(what: string, timeoutMs: number): Fault {
+  #notSent(what: string, waitsFor: "place" | "handshake" | "credential", timeoutMs: number): Fault {
+    if (waitsFor !== "place") {
+      const awaited = waitsFor === "credential" ? "its credential" : "the server to take the end of the handshake";
+      return new Fault(
+        "limit",
+        `Server "${this.#spec.name}": ${what} waited ${timeoutMs} ms for ${awaited}, and was not sent.`,
+      );
+    }
     const message = `Server "${this.#spec.name}" was busy: ${what} waited ${timeoutMs} ms for other calls to end, and was not sent. One principal gets three quarters of its places at most. Make fewer calls at the same time.`;
     return new Fault("limit", message);
   }

@@ -11,7 +11,14 @@ import { endsAsJson, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "..
 import type { Ticket } from "../link/link.js";
 import { type HttpRefusal, judge, networkFault, parseRpc } from "./faults.js";
 import { type HttpDestination, isResumable, mediaType } from "./headers.js";
-import { type ExchangeHandler, type HttpExchange, noteCredential, type ResponseHeaders, type Wire } from "./wire.js";
+import {
+  type ExchangeHandler,
+  type HttpExchange,
+  noteCredential,
+  noteCredentialOf,
+  type ResponseHeaders,
+  type Wire,
+} from "./wire.js";
 
 /** So much is read of an answer that is an error before it is judged. JSON-RPC errors are far smaller. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
@@ -131,7 +138,8 @@ export class HttpCall implements ExchangeHandler {
   // ---- what the exchange says
 
   onCredential(state: "wanted" | "there", isAnother: boolean): void {
-    noteCredential(this.ticket?.notes, state, isAnother);
+    if (this.#mode === "resuming") noteCredentialOf(this.ticket?.notes, state, isAnother);
+    else noteCredential(this.ticket, state, isAnother);
   }
 
   onHead(status: number, headers: ResponseHeaders): void {

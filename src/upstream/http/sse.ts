@@ -308,7 +308,7 @@ class SsePost implements ExchangeHandler {
   }
 
   onCredential(state: "wanted" | "there", isAnother: boolean): void {
-    noteCredential(this.ticket?.notes, state, isAnother);
+    noteCredential(this.ticket, state, isAnother);
   }
 
   onHead(status: number, headers: ResponseHeaders): void {

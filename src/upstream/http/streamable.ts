@@ -99,12 +99,15 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
       else this.#events.onFailed(ticket, fault, false);
       return;
     }
-    if (this.#barrier.delays(text, ticket)) return;
+    if (this.#barrier.delays(text, ticket)) {
+      if (ticket !== undefined) ticket.waitsFor = "handshake";
+      return;
+    }
     const principal = ticket?.principal;
     if (ticket === undefined || principal === undefined || this.#line.enter(principal)) {
       this.#dispatch(text, ticket, headers);
     } else {
-      ticket.isWaiting = true;
+      ticket.waitsFor = "place";
       ticket.notes?.enter("queued");
       this.#line.wait(principal, ticket.id, { text, ticket });
     }
@@ -129,7 +132,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
   }
 
   forget(ticket: Ticket): void {
-    if (ticket.isWaiting === true && ticket.principal !== undefined) this.#line.giveUp(ticket.principal, ticket.id);
+    if (ticket.waitsFor === "place" && ticket.principal !== undefined) this.#line.giveUp(ticket.principal, ticket.id);
     this.#byTicket.get(ticket.id)?.settle();
     this.#barrier.forget(ticket);
     this.#draining?.unsent.delete(ticket.id);
@@ -235,7 +238,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     if (this.#line.waiting === 0 || this.#closed || this.#draining !== undefined) return;
     for (let next = this.#line.next(); next !== undefined; next = this.#line.next()) {
       if (next.ticket !== undefined) {
-        next.ticket.isWaiting = false;
+        next.ticket.waitsFor = undefined;
         next.ticket.notes?.enter("server");
       }
       this.#dispatch(next.text, next.ticket);
@@ -296,7 +299,10 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
 
   #sendDelayed(delayed: readonly DelayedMessage[]): void {
     if (this.#closed) return;
-    for (const { text, ticket } of delayed) this.send(text, ticket);
+    for (const { text, ticket } of delayed) {
+      if (ticket !== undefined) ticket.waitsFor = undefined;
+      this.send(text, ticket);
+    }
   }
 
   // ---- ends

@@ -5,6 +5,7 @@ import type { HttpTarget } from "../../contracts/server-spec.js";
 import type { WayNotes } from "../../contracts/service.js";
 import { ExpectedError } from "../../runtime/expected-error.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
+import type { Ticket } from "../link/link.js";
 
 /**
  * So many requests may be in flight on one link to a server. Each holds a connection (a stream may last for minutes), so
@@ -31,8 +32,15 @@ export interface ExchangeHandler {
   onError(error: Error, written: boolean): void;
 }
 
-/** What `onCredential` is told, noted for a call. */
-export function noteCredential(notes: WayNotes | undefined, state: "wanted" | "there", isAnother: boolean): void {
+/** What `onCredential` is told of a request, noted for it. */
+export function noteCredential(ticket: Ticket | undefined, state: "wanted" | "there", isAnother: boolean): void {
+  if (ticket === undefined) return;
+  ticket.waitsFor = state === "wanted" ? "credential" : undefined;
+  noteCredentialOf(ticket.notes, state, isAnother);
+}
+
+/** The same of one that goes on with an answer: the request was sent before. */
+export function noteCredentialOf(notes: WayNotes | undefined, state: "wanted" | "there", isAnother: boolean): void {
   if (notes === undefined) return;
   notes.enter(state === "wanted" ? "credential" : "server");
   if (state === "there" && isAnother) notes.mended("token");

@@ -27,8 +27,8 @@ export interface Ticket {
   readonly notes?: WayNotes | undefined;
   /** Undefined where a repeat is not known for one. */
   readonly messageKey?: MessageKey | undefined;
-  /** The link sets it while the request waits for a place, and nothing of it has been sent. */
-  isWaiting?: boolean;
+  /** The link sets it while the request waits for this, and the server has had nothing of it, or refused it for want of this. */
+  waitsFor?: "place" | "handshake" | "credential" | undefined;
 }
 
 export interface LinkEvents {
