@@ -534,18 +534,19 @@ describe("tools whose calls may be kept", () => {
     else expect(catalog.notes().join()).toContain(`in the argument "request_id", ${said}`);
   });
 
-  it("are told of where the tool that is to confirm them is missing, or nobody who is believed says that it only reads", () => {
-    const reads = '{"name":"find","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}';
-    const notesOf = (more: Partial<CatalogServer>, has = listed(reads)) => {
+  it("are told of where the tool that is to confirm them is missing, or the server says that it does not only read", () => {
+    const find = (isReadOnly: boolean) =>
+      listed(`{"name":"find","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":${isReadOnly}}}`);
+    const notesOf = (more: Partial<CatalogServer>, has: ReturnType<typeof listed>) => {
       const confirm = { key: undefined, confirm: { tool: ownToolName("find") } };
       const catalog = catalogOf({}, { name: "s", outbox: new Map([[ownToolName("create"), confirm]]), ...more });
       catalog.setList("s", "tools", [...create(), ...has]);
       return catalog.notes().join();
     };
     expect(notesOf({}, [])).toContain('by the tool "find", which the server does not have');
-    expect(notesOf({})).toContain("nothing says that this one only reads");
-    expect(notesOf({ trust: "always" }, tools("find"))).toContain("nothing says that this one only reads");
-    expect(notesOf({ trust: "always" })).toBe("");
-    expect(notesOf({ tools: { find: { readOnly: true } } })).toBe("");
+    // Who names it says that it reads: nobody is told of what is right.
+    for (const has of [tools("find"), find(true)]) expect(notesOf({}, has)).toBe("");
+    expect(notesOf({}, find(false))).toContain("of which the server says that it does not only read");
+    expect(notesOf({ tools: { find: { readOnly: true } } }, find(false))).toBe("");
   });
 });

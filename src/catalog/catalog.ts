@@ -3,7 +3,6 @@
 
 import { type ExposedName, type OwnName, type OwnToolName, ownName, ownToolName } from "../contracts/names.js";
 import { RECEIPT_TOOL } from "../contracts/outbox.js";
-import type { Trust } from "../contracts/server-spec.js";
 import type { MenuMode, NameMode, Override } from "../contracts/settings.js";
 import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
@@ -58,8 +57,6 @@ export interface CatalogServer {
   readonly only?: readonly string[] | undefined;
   /** The tools whose calls may be kept. Undefined where there are none. */
   readonly outbox?: KeptTools | undefined;
-  /** `always`: what it says of its tools is believed. */
-  readonly trust?: Trust | undefined;
 }
 
 export type Resolved<Own extends OwnName> =
@@ -118,7 +115,7 @@ export class Catalog {
     return this.#changes(() => {
       const before = this.#servers;
       this.#servers = new Map();
-      for (const { name, tools = {}, prompts, only, outbox, trust } of servers) {
+      for (const { name, tools = {}, prompts, only, outbox } of servers) {
         const known = before.get(name);
         this.#servers.set(name, {
           name,
@@ -130,7 +127,6 @@ export class Catalog {
               .filter((own) => tools[own]?.readOnly)
               .map(ownName),
           ),
-          isTrusted: trust === "always",
           intro: known?.intro,
           lists: known?.lists ?? new Map<ListKind, ItemList>(),
           freshness: known?.freshness ?? new Map<ListKind, Freshness>(),

@@ -99,9 +99,12 @@ function keyNote({ name }: KnownServer, { own, value }: Item, { key }: KeptTerms
   return key?.in === "argument" ? refusedKey(name, own, value["inputSchema"], key.path) : undefined;
 }
 
-/** What is asked again and again by itself must be there, and change nothing. */
+/**
+ * What is asked again and again by itself must be there, and change nothing. Who names it in the config says that it only reads: that is
+ * asked about where the server says otherwise.
+ */
 function confirmNote(
-  { name, readOnly, isTrusted }: KnownServer,
+  { name, readOnly }: KnownServer,
   { own }: Item,
   { items }: ItemList,
   { confirm }: KeptTerms,
@@ -113,9 +116,9 @@ function confirmNote(
     return `${what}, which the server does not have: what may have happened stays unknown. Name one that it has.`;
   }
   const annotations = asked.value["annotations"];
-  const saysSo = isTrusted && isObject(annotations) && annotations["readOnlyHint"] === true;
-  if (saysSo || readOnly.has(asked.own)) return undefined;
-  return `${what}, and nothing says that this one only reads. Where it does, say so in the config: "readOnly": true.`;
+  const saysOtherwise = isObject(annotations) && annotations["readOnlyHint"] === false;
+  if (!saysOtherwise || readOnly.has(asked.own)) return undefined;
+  return `${what}, of which the server says that it does not only read. Where it does, say so in the config: "readOnly": true.`;
 }
 
 /** The patterns of `only` that show nothing: mostly a name that is misspelt. */

@@ -35,8 +35,6 @@ export interface KnownServer {
   readonly outbox?: KeptTools | undefined;
   /** The tools that the config calls read-only. */
   readonly readOnly: ReadonlySet<OwnName>;
-  /** What it says of its tools is believed. */
-  readonly isTrusted: boolean;
   intro: ServerIntro | undefined;
   /** A list that is absent has never been read; an empty one has. */
   readonly lists: Map<ListKind, ItemList>;
