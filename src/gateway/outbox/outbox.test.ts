@@ -8,8 +8,12 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterEach, expect, it, vi } from "vitest";
 import { Tracker } from "../../../test/fixtures/outbox/tracker.js";
+import type { GatewayStatus } from "../../contracts/status.js";
+import { findGateway } from "../../control/client.js";
 import { createGateway, type Gateway } from "../../index.js";
+import { Outbox } from "../../outbox/outbox.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
+import { Mailboxes } from "../mailboxes/mailboxes.js";
 
 const SOON = { timeout: 60_000, interval: 20 };
 
@@ -154,3 +158,33 @@ it("a gateway that is closed at once closes its outbox before its store [ack-is-
   await new Promise((resolve) => setImmediate(resolve));
   expect(faults).toEqual([]);
 });
+
+it("a gateway that ends closes control last: when its journal and its mailboxes are closed, status still says what is left [drain]", async () => {
+  const stateDir = mkdtempSync(join(tmpdir(), "toolway-outbox-gateway-"));
+  cleanUp.push(() => rmSync(stateDir, { recursive: true, force: true }));
+  const tracker = new Tracker();
+  await tracker.listen();
+  cleanUp.push(() => tracker.close());
+  const { gateway, client } = await begin(stateDir, tracker.port);
+  await gateway.openControl();
+  await client.callTool({ name: "tracker__create_issue", arguments: { n: 0 } });
+  await tracker.close();
+  await client.callTool({ name: "tracker__create_issue", arguments: { n: 1 } });
+  await client.close();
+  const control = await findGateway(stateDir);
+  const left: [closed: string, waiting: number | undefined][] = [];
+  for (const { prototype } of [Outbox, Mailboxes]) {
+    const { close } = prototype;
+    const spy = vi.spyOn(prototype, "close").mockImplementation(async function (this: never) {
+      await close.call(this);
+      left.push([prototype.constructor.name, (await control?.get<GatewayStatus>("/status"))?.outbox?.waiting]);
+    });
+    cleanUp.push(() => spy.mockRestore());
+  }
+  await gateway.close({ drainMs: 0 });
+  expect(left).toEqual([
+    ["Outbox", 1],
+    ["Mailboxes", 1],
+  ]);
+  expect(await findGateway(stateDir)).toBeUndefined();
+}, 120_000);
