@@ -85,6 +85,19 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     expect(await agent.text("ask_in_turn", { count: 3 })).toContain(era);
   });
 
+  it("are answered by a modern agent whose retry comes to any gateway, the one that runs them included [placement-one] [session-split]", async () => {
+    const [first, second] = [elsewhere("asker"), here("asker")];
+    const headers = { authorization: `Bearer ${first.gateway.token}` };
+    const call = (at: EngineGateway, more: object) =>
+      send(at.url, { method: "tools/call", params: { name: "elicit", arguments: { what: "q" }, ...more }, headers });
+    const { result } = (await call(first, {})).reply;
+    const { requestState, inputRequests } = result as { requestState: string; inputRequests: object };
+    const answer = { action: "accept", content: { answer: "an answer" } };
+    const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, answer]));
+    const { reply } = await call(second, { requestState, inputResponses });
+    expect(JSON.stringify(reply.result)).toContain("an answer");
+  });
+
   it("never ask one agent what the call of another made them ask [placement-one]", async () => {
     const { url, gateway } = elsewhere("asker");
     const [ada, bob] = await Promise.all(

@@ -77,11 +77,11 @@ export class ModernEra {
     return this.#presences.size;
   }
 
-  /** The gateway at which a call waits for this retry. Undefined where it is no retry, or needs none. */
+  /** The gateway that has asked the server, and at which a call may wait for this retry. Undefined where it is no retry, or needs none. */
   homeOf({ params }: RequestMessage): string | undefined {
     const text = params?.["requestState"];
     const state = typeof text === "string" ? this.#calls.states.read(text) : undefined;
-    return typeof state === "object" && "home" in state ? state.home : undefined;
+    return typeof state === "object" ? state.home : undefined;
   }
 
   /** `session` tells apart the agents that a principal stands for, where it says so. */

@@ -24,6 +24,8 @@ export interface ForwardedState {
   readonly principalId: string;
   /** JSON text, as the server wrote it. */
   readonly json: string;
+  /** The gateway that asked the server, where there are several: what the state stands for may be in that one's talk with it. */
+  readonly home?: string | undefined;
 }
 
 const PURPOSE = "request-state";
@@ -48,7 +50,7 @@ export class RequestStates {
 
   sealServers({ principalId, json }: ForwardedState): string {
     this.#mark ??= this.#sealer.seal(PURPOSE, MARK);
-    return `${this.#mark}.${this.#sealer.seal(PURPOSE, { p: principalId, s: json })}`;
+    return `${this.#mark}.${this.#sealer.seal(PURPOSE, { p: principalId, s: json, h: this.#home })}`;
   }
 
   /** `foreign` was not sealed by us; `broken` was, and changed since. */
@@ -58,10 +60,11 @@ export class RequestStates {
     const value = this.#sealer.unseal(PURPOSE, text.slice(dot + 1));
     if (!isObject(value)) return "broken";
     const { i, p, d, e, s, h } = value;
-    if (typeof p === "string" && typeof s === "string") return { principalId: p, json: s };
+    const home = typeof h === "string" ? h : undefined;
+    if (typeof p === "string" && typeof s === "string") return { principalId: p, json: s, home };
     if (typeof p !== "string" || typeof d !== "string" || typeof e !== "number") return "broken";
     if (i !== undefined && typeof i !== "string") return "broken";
-    return { parked: i, principalId: p, digest: d, expires: e, home: typeof h === "string" ? h : undefined };
+    return { parked: i, principalId: p, digest: d, expires: e, home };
   }
 }
 
