@@ -193,6 +193,7 @@ class Endpoint implements HttpEndpoint {
     const readers = this.#readers;
     this.#waiting = new WaitingPosts(clock);
     const streams: StreamContext = {
+      gateway: options.homes?.self,
       limits,
       retained: this.#retained,
       readers,

@@ -69,6 +69,10 @@ export class HttpSession extends LegacySession implements AskedSession {
     this.#keep = keep;
   }
 
+  protected override get gateway(): string | undefined {
+    return this.#context.gateway;
+  }
+
   override setLogLevel(level: string): void {
     if (level === this.logLevel) return;
     super.setLogLevel(level);

@@ -4,7 +4,7 @@ import type { Homes } from "../../contracts/engine/homes.js";
 import type { Service } from "../../contracts/service.js";
 import { LIMIT, SESSION_NOT_FOUND } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
-import type { Message, RequestMessage } from "../../protocol/message.js";
+import type { Message, RequestMessage, ResponseMessage } from "../../protocol/message.js";
 import { isLegacyVersion, LEGACY_VERSIONS } from "../../protocol/versions.js";
 import { type AgentPost, refusePost } from "../http/agent-post.js";
 import { passOn, tellToo } from "../http/pass-on.js";
@@ -13,6 +13,7 @@ import { accepted, sendJson } from "../http/write-reply.js";
 import { answersItself, handOver, idText, NO_INITIALIZE } from "../session/call.js";
 import { homeOf } from "../session/home.js";
 import { hasBatches, initializeFacts, introduction } from "../session/initialize.js";
+import { askersOf } from "../session/questions.js";
 import { BatchCall, PostBatch } from "./batch.js";
 import type { HttpSession } from "./http-session.js";
 import { PostCall } from "./post-call.js";
@@ -76,9 +77,9 @@ export class LegacyPosts {
     } else {
       const isHere = this.#take(session, message);
       if (this.#homes === undefined || isHere) accepted(post.res);
-      else if (message.kind === "response") void this.#answerElsewhere(this.#homes, post, message.text);
+      else if (message.kind === "response") void this.#answerElsewhere(this.#homes, post, message);
       else {
-        if (!post.isPassed) void this.#tellOthers(this.#homes, post, message.text);
+        if (!post.isPassed) void tell(others(this.#homes), this.#homes, post, message.text);
         accepted(post.res);
       }
     }
@@ -95,16 +96,10 @@ export class LegacyPosts {
     else passOn(homes, home, post.req, post.res, message.text, () => this.#request(post, session, message));
   }
 
-  /** Whether each of the others took it, in time. */
-  #tellOthers(homes: Homes, { req }: AgentPost, text: string): Promise<boolean>[] {
-    const others = homes.gateways().filter((gateway) => gateway !== homes.self);
-    return others.map((gateway) => tellToo(homes, gateway, req, text));
-  }
-
   /** An agent whose answer reaches nobody is told so: the call that asked is gone with its gateway, or over. */
-  async #answerElsewhere(homes: Homes, post: AgentPost, text: string): Promise<void> {
-    const others = post.isPassed ? [] : this.#tellOthers(homes, post, text);
-    const isTaken = await Promise.any(others.map(async (one) => (await one) || Promise.reject())).catch(() => false);
+  async #answerElsewhere(homes: Homes, post: AgentPost, { id, text }: ResponseMessage): Promise<void> {
+    const told = post.isPassed ? [] : tell(askersOf(id, others(homes)), homes, post, text);
+    const isTaken = await Promise.any(told.map(async (one) => (await one) || Promise.reject())).catch(() => false);
     if (post.res.destroyed) return;
     if (isTaken) accepted(post.res);
     else refusePost(post, ErrorCode.invalidParams, NOBODY_ASKS);
@@ -199,6 +194,15 @@ export class LegacyPosts {
     const call = new BatchCall(batch, message);
     if (!answersItself(call, session.begin(call))) handOver(this.#service, call, this.#failed);
   }
+}
+
+function others(homes: Homes): string[] {
+  return homes.gateways().filter((gateway) => gateway !== homes.self);
+}
+
+/** Whether each of these gateways took it, in time. */
+function tell(gateways: readonly string[], homes: Homes, { req }: AgentPost, text: string): Promise<boolean>[] {
+  return gateways.map((gateway) => tellToo(homes, gateway, req, text));
 }
 
 /** The protocol has an error status for an answer that is not accepted. */

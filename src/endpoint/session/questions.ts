@@ -1,8 +1,8 @@
 // Requests of servers that wait for this agent's answer. An answer is looked for in its own session and nowhere else.
 
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { Fault } from "../../protocol/errors.js";
-import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
 import { type RequestMessage, type ResponseMessage, rewrite } from "../../protocol/message.js";
 import type { EndpointLimits } from "./limits.js";
 
@@ -23,13 +23,30 @@ const KNOWN: ReadonlySet<string> = new Set(Object.values(NEEDS));
 /** Ids of an earlier run must not fit: an agent may answer late, to a gateway that has been restarted. */
 const RUN = randomBytes(6).toString("base64url");
 
+/** Between the rest of an id and what names its gateway; it is in neither. */
+const AT = ".";
+
+/** Names a gateway in the ids of its questions: who it is by name is for no agent to know. */
+function tagOf(gateway: string): string {
+  return createHash("sha256").update(`questions of ${gateway}`).digest("hex").slice(0, 16);
+}
+
+/** Those of `gateways` that an answer may be for: the one that asked, none where it is not there, all where the id names none. */
+export function askersOf(id: RpcId | null, gateways: readonly string[]): readonly string[] {
+  const tag = typeof id === "string" && id.includes(AT) ? id.slice(id.lastIndexOf(AT) + 1) : undefined;
+  return tag === undefined ? gateways : gateways.filter((gateway) => tagOf(gateway) === tag);
+}
+
 export class SessionQuestions {
   readonly #limits: EndpointLimits;
+  readonly #idEnd: string;
   readonly #pending = new Map<string, Question>();
   #next = 1;
 
-  constructor(limits: EndpointLimits) {
+  /** `gateway`: this one, where there are several. */
+  constructor(limits: EndpointLimits, gateway?: string) {
     this.#limits = limits;
+    this.#idEnd = gateway === undefined ? "" : AT + tagOf(gateway);
   }
 
   get size(): number {
@@ -54,7 +71,7 @@ export class SessionQuestions {
       const message = `${this.#pending.size} requests of servers already wait for this agent's answer.`;
       return Promise.reject(new Fault("limit", message));
     }
-    const id = `${RUN}-${this.#next++}`;
+    const id = `${RUN}-${this.#next++}${this.#idEnd}`;
     return new Promise((resolve, reject) => {
       const settle = () => {
         this.#pending.delete(id);

@@ -56,6 +56,11 @@ export abstract class LegacySession implements Caller {
     return this.calls.size === 0 && !this.isAsked;
   }
 
+  /** Where it is asked, where there are several. */
+  protected get gateway(): string | undefined {
+    return undefined;
+  }
+
   setLogLevel(level: string): void {
     this.logLevel = level;
   }
@@ -73,7 +78,7 @@ export abstract class LegacySession implements Caller {
 
   askBy(request: RequestMessage, signal: AbortSignal, send: (text: string) => void): Promise<ResponseMessage> {
     if (this.#closed) return Promise.reject(new Fault("closing", "The agent's session has ended."));
-    this.#questions ??= new SessionQuestions(this.limits);
+    this.#questions ??= new SessionQuestions(this.limits, this.gateway);
     return this.#questions.ask(request, this.capabilities, signal, send);
   }
 

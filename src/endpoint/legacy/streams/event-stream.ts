@@ -16,6 +16,8 @@ import type { Retained } from "./retained.js";
 
 /** What the streams of one endpoint share. */
 export interface StreamContext {
+  /** This one, where there are several. */
+  readonly gateway?: string | undefined;
   readonly limits: EndpointLimits;
   readonly retained: Retained;
   readonly readers: SlowReaders;
