@@ -139,7 +139,7 @@ function resolveSecret(
 ): BearerSource | { readonly from: "text"; readonly value: string } | undefined {
   if (typeof said !== "string") return resolveSource(said, at, context);
   const value = text(said, at, context);
-  context.outside?.push(value);
+  context.outside?.push({ name: "clientSecret", value });
   return { from: "text", value };
 }
 

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { StdioTarget } from "../contracts/server-spec.js";
+import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { parseListen } from "./config.js";
 import { loadConfig, parseConfig, resolveConfig } from "./load.js";
 import { expand, parseEnvFile } from "./variables.js";
@@ -239,7 +240,10 @@ describe("variables", () => {
     expect(target(entry, "/home/me/.gemini/settings.json")).toMatchObject({
       url: "https://example.com/mcp",
       headers: { A: "Bearer t0ken", B: "t0ken.example.com-$1 $$ 5$", C: "t0ken" },
-      secrets: ["t0ken", "example.com"],
+      secrets: [
+        { name: "TOKEN", value: "t0ken" },
+        { name: "HOST", value: "example.com" },
+      ],
     });
     expect(() => target({ httpUrl: "https://x/$UNSET" }, "/p/.gemini/settings.json")).toThrow(/UNSET is not set/);
     expect(target({ url: "https://x/$UNSET" }, "/p/mcp.json")).toMatchObject({ url: "https://x/$UNSET" });
@@ -254,22 +258,58 @@ describe("variables", () => {
       args: ["example.com"],
       env: { A: "example.com", N: "1", B: "true" },
       cwd: "/proj/example.com",
-      secrets: ["example.com"],
+      secrets: [{ name: "HOST", value: "example.com" }],
     });
     expect(target({ url: "https://${HOST}/mcp?k=${TOKEN}", headers: { A: "Bearer ${TOKEN}", N: 1 } })).toEqual({
       kind: "http",
       url: "https://example.com/mcp?k=t0ken",
       headers: { A: "Bearer t0ken", N: "1" },
-      secrets: ["t0ken", "example.com"],
+      secrets: [
+        { name: "TOKEN", value: "t0ken" },
+        { name: "HOST", value: "example.com" },
+      ],
     });
   });
 
   it("are told apart from what the file says, but for those that say who and where one is [secrets-unseen]", () => {
     const entry = { command: "x", args: ["${userHome}/notes", "${NONE:-usual}", "${NONE:-${TOKEN}}"] };
-    expect(target(entry)).toMatchObject({ args: ["/home/me/notes", "usual", "t0ken"], secrets: ["t0ken"] });
+    expect(target(entry)).toMatchObject({
+      args: ["/home/me/notes", "usual", "t0ken"],
+      secrets: [{ name: "TOKEN", value: "t0ken" }],
+    });
     const variables = { env: { HOME: "/home/me", KEY: "k3y" }, home: "/home/me", workspaceFolder: "/proj" };
-    expect(expand("${HOME} ${KEY} ${env:KEY}", variables).outside).toEqual(["k3y", "k3y"]);
+    expect(expand("${HOME} ${KEY} ${env:KEY}", variables).outside.map(({ value }) => value)).toEqual(["k3y", "k3y"]);
     expect(target({ command: "x", args: ["plain"] })).not.toHaveProperty("secrets");
+  });
+
+  it("hide a password in a neutral place, also one that is spelt like a host [secrets-unseen]", () => {
+    writeFileSync(join(folder, "file.env"), "DB_PASSWD=correct.file\nDB_HOST=db.file\n");
+    const env = {
+      DB_PASSWORD: "correct.horse",
+      DB_HOST: "db.internal",
+      INPUT_PASS: "correct.answer",
+      INPUT_WHERE: "db.asked",
+    };
+    const inputs = [
+      { id: "pass", type: "promptString", password: true },
+      { id: "where", type: "promptString" },
+    ];
+    const line =
+      "${DB_PASSWORD} ${DB_HOST} ${input:pass} ${input:where} ${API_TOKEN:-correct.usual} ${API_URL:-db.usual}";
+    const entry = {
+      command: "x",
+      envFile: "file.env",
+      env: Object.fromEntries(line.split(" ").map((one, at) => [`V${at}`, one])),
+    };
+    const config = parseConfig(JSON.stringify({ inputs, mcpServers: { a: entry } }), {
+      ...options,
+      env,
+      path: join(folder, "mcp.json"),
+    });
+    const said = "correct.horse correct.answer correct.usual correct.file db.internal db.asked db.usual db.file";
+    expect(redactorFor(config.servers[0]?.target ?? {}).redact(said)).toBe(
+      "[redacted] [redacted] [redacted] [redacted] db.internal db.asked db.usual db.file",
+    );
   });
 });
 

@@ -21,7 +21,7 @@ describe("a machine behind a mailbox, in a config", () => {
       broker: "wss://broker.example.com/",
       token: "tw_0123456789abcdef",
       awayWaitMs: 20_000,
-      secrets: ["tw_0123456789abcdef"],
+      secrets: [{ name: "WORKER_TOKEN", value: "tw_0123456789abcdef" }],
     });
     expect(server?.era).toBe("modern");
     expect(server?.supervision).toMatchObject({

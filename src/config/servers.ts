@@ -2,7 +2,14 @@
 // reports what is wrong with it.
 
 import { ownToolName } from "../contracts/names.js";
-import type { MailboxTarget, ServerSpec, StdioTarget, Supervision, Target } from "../contracts/server-spec.js";
+import type {
+  MailboxTarget,
+  OutsideValue,
+  ServerSpec,
+  StdioTarget,
+  Supervision,
+  Target,
+} from "../contracts/server-spec.js";
 import type { Override } from "../contracts/settings.js";
 import { isLoopback } from "../runtime/addresses.js";
 import { nearest } from "../runtime/nearest.js";
@@ -152,10 +159,12 @@ export function checkEntryKeys(entry: object, path: KeyPath, report: Report): st
 const URL_KEYS = ["url", "httpUrl", "serverUrl"] as const;
 
 function resolveTarget(entry: ReadEntry, path: KeyPath, whole: ResolveContext): Target | undefined {
-  const outside: string[] = [];
+  const outside: OutsideValue[] = [];
   const target = resolveParts(entry, path, { ...whole, outside });
   if (target === undefined || outside.length === 0) return target;
-  return { ...target, secrets: [...new Set(outside)] };
+  // One that is named twice is one.
+  const secrets = new Map(outside.map((one) => [`${one.name}=${one.value}`, one]));
+  return { ...target, secrets: [...secrets.values()] };
 }
 
 function resolveParts(entry: ReadEntry, path: KeyPath, context: ResolveContext): Target | undefined {
@@ -384,7 +393,8 @@ function readEnvFile(file: string, path: KeyPath, context: ResolveContext): Reco
   const full = absolutePath(text(file, path, context), dir, variables.home);
   try {
     const read = parseEnvFile(readTextFile(full));
-    for (const [name, value] of Object.entries(read)) if (!isOrdinaryVariable(name)) context.outside?.push(value);
+    for (const [name, value] of Object.entries(read))
+      if (!isOrdinaryVariable(name)) context.outside?.push({ name, value });
     return read;
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "unknown error";

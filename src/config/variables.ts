@@ -2,6 +2,8 @@
 // is wrong, never a value.
 
 import { sep } from "node:path";
+import type { OutsideValue } from "../contracts/server-spec.js";
+import { SECRET_NAME } from "../runtime/redact/ordinary.js";
 import { isOwnSecret } from "../runtime/redact/own-secrets.js";
 import { type Inputs, inputVariable } from "./inputs/inputs.js";
 import type { KeyPath, Report } from "./mistakes.js";
@@ -29,7 +31,7 @@ export interface Expansion {
   /** Forms that look like variables and are none that we know: they stay as they are. */
   readonly literal: readonly string[];
   /** What variables of the environment put into it. People keep secrets in them. */
-  readonly outside: readonly string[];
+  readonly outside: readonly OutsideValue[];
 }
 
 /** Variables that say who and where one is. They hold no secret, and are part of many texts. */
@@ -45,7 +47,7 @@ export function expand(text: string, variables: Variables): Expansion {
   if (!text.includes(variables.expandsBare === true ? "$" : "${")) {
     return { value: text, problems: [], literal: [], outside: [] };
   }
-  const outside: string[] = [];
+  const outside: OutsideValue[] = [];
   const problems: Problem[] = [];
   const literal: string[] = [];
   let value = "";
@@ -78,7 +80,7 @@ function plainPart(text: string, variables: Variables, found: Findings): string 
 interface Findings {
   readonly problems: Problem[];
   readonly literal: string[];
-  readonly outside: string[];
+  readonly outside: OutsideValue[];
 }
 
 /** The value of what stands between the braces; undefined where it is no form of ours. */
@@ -100,7 +102,7 @@ function lookUp(body: string, variables: Variables, found: Findings): string | u
     const fallback = match?.[2];
     // As in a shell, an empty variable counts as unset where there is a default.
     if (value !== undefined && (value !== "" || fallback === undefined)) {
-      if (!isOrdinaryVariable(name)) found.outside.push(value);
+      if (!isOrdinaryVariable(name)) found.outside.push({ name, value });
       return value;
     }
     if (fallback !== undefined) {
@@ -108,6 +110,8 @@ function lookUp(body: string, variables: Variables, found: Findings): string | u
       found.problems.push(...inner.problems);
       found.literal.push(...inner.literal);
       found.outside.push(...inner.outside);
+      // It stands in the file, and in the place of a credential.
+      if (SECRET_NAME.test(name)) found.outside.push({ name, value: inner.value });
       return inner.value;
     }
     found.problems.push({
@@ -131,6 +135,9 @@ function lookUp(body: string, variables: Variables, found: Findings): string | u
   return undefined;
 }
 
+/** What an answer is called that is hidden while a person types it. */
+const PASSWORD = "password";
+
 function lookUpInput(id: string, { inputs }: Variables, found: Findings): string {
   const input = inputs?.find(id);
   if (input === undefined) {
@@ -140,7 +147,7 @@ function lookUpInput(id: string, { inputs }: Variables, found: Findings): string
     });
     return "";
   }
-  if (input.isOutside) found.outside.push(input.value);
+  if (input.isOutside) found.outside.push({ name: input.isPassword ? PASSWORD : id, value: input.value });
   return input.value;
 }
 
@@ -200,7 +207,7 @@ export interface ResolveContext {
   /** The config has a broker of its own: "mailboxes". */
   readonly hasBroker?: boolean;
   /** Gathers what comes from outside of the config: these values are shown to nobody. */
-  readonly outside?: string[];
+  readonly outside?: OutsideValue[];
 }
 
 /** Expands one value; what is wrong goes to the report. */

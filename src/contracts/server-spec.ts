@@ -4,6 +4,16 @@ import type { Era } from "../protocol/modern.js";
 import type { OwnToolName } from "./names.js";
 import type { OutboxTerms } from "./outbox.js";
 
+/**
+ * A value that came from outside of the config: a variable, a line of an env file, an answer. What the server says is shown
+ * without it, unless it is a place and its name leaves room for one.
+ */
+export interface OutsideValue {
+  /** Of the variable, the line or the question. */
+  readonly name: string;
+  readonly value: string;
+}
+
 export interface StdioTarget {
   readonly kind: "stdio";
   readonly command: string;
@@ -11,8 +21,7 @@ export interface StdioTarget {
   /** What the entry adds to the allowlisted environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string | undefined;
-  /** Values that came from outside of the config (variables, an env file). What the server says is shown without. */
-  readonly secrets?: readonly string[];
+  readonly secrets?: readonly OutsideValue[];
 }
 
 /** Where the token comes from that goes with each request to a server, as `Authorization: Bearer`. */
@@ -59,8 +68,7 @@ export interface HttpTarget {
   readonly auth?: Auth | undefined;
   /** The executor that makes the requests; undefined where they are made from here. */
   readonly via?: string | undefined;
-  /** As for a program. */
-  readonly secrets?: readonly string[];
+  readonly secrets?: readonly OutsideValue[];
 }
 
 /** A machine that shares its servers through a mailbox at a broker. */
@@ -72,8 +80,7 @@ export interface MailboxTarget {
   readonly token: string | undefined;
   /** How long a call waits for a machine that is away. */
   readonly awayWaitMs: number;
-  /** As for a program. */
-  readonly secrets?: readonly string[];
+  readonly secrets?: readonly OutsideValue[];
 }
 
 export type Target = StdioTarget | HttpTarget | MailboxTarget;

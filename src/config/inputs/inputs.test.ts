@@ -40,7 +40,7 @@ describe("an input", () => {
     const env = { INPUT_API_KEY: "k3y", INPUT_REGION: "us" };
     expect(valueWith("Bearer ${input:api-key}", env)).toBe("Bearer k3y");
     expect(valueWith("${input:region}", env)).toBe("us");
-    expect(read("${input:api-key}", env).servers[0]?.target.secrets).toEqual(["k3y"]);
+    expect(read("${input:api-key}", env).servers[0]?.target.secrets).toEqual([{ name: "password", value: "k3y" }]);
   });
 
   it("is its own default where nobody says anything, but not the default of a password", () => {
@@ -76,7 +76,7 @@ describe("an input", () => {
     expect(valueWith("${input:api-key}", {}, stateDir)).toBe("typed");
     expect(valueWith("${input:region}", {}, stateDir)).toBe("us");
     expect(valueWith("${input:api-key}", { INPUT_API_KEY: "set" }, stateDir)).toBe("set");
-    expect(read("${input:api-key}", {}, stateDir).servers[0]?.target.secrets).toEqual(["typed"]);
+    expect(read("${input:api-key}", {}, stateDir).servers[0]?.target.secrets).toEqual([{ name: "password", value: "typed" }]);
   });
 
   it("may be declared in any way: what cannot be read is passed over", () => {

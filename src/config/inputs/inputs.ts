@@ -19,6 +19,8 @@ export interface FoundInput {
   readonly value: string;
   /** It came from outside of the config, where people keep secrets. */
   readonly isOutside: boolean;
+  /** Nobody sees it while it is typed, or nothing is known of it. */
+  readonly isPassword: boolean;
 }
 
 /** The environment variable that answers an input. */
@@ -48,9 +50,10 @@ export class Inputs {
   find(id: string): FoundInput | undefined {
     this.#answers ??= this.#readAnswers();
     const answer = this.#env[inputVariable(id)] ?? this.#answers.get(id);
-    if (answer !== undefined) return { value: answer, isOutside: true };
     const input = this.#declared.get(id) ?? UNDECLARED(id);
-    if (input.fallback !== undefined && !input.isPassword) return { value: input.fallback, isOutside: false };
+    const { fallback, isPassword } = input;
+    if (answer !== undefined) return { value: answer, isOutside: true, isPassword };
+    if (fallback !== undefined && !isPassword) return { value: fallback, isOutside: false, isPassword };
     this.#unanswered.set(id, input);
     return undefined;
   }

@@ -11,6 +11,7 @@ const program = (more: Partial<StdioTarget>): Target => ({
   ...more,
 });
 const address = (url: string, more: Partial<HttpTarget> = {}): Target => ({ kind: "http", url, headers: {}, ...more });
+const outside = (value: string) => ({ name: "SETTING", value });
 const isSame = (a: Target, b: Target) => serverIdentity(a) === serverIdentity(b);
 
 describe("the identity of a server's entry", () => {
@@ -24,12 +25,12 @@ describe("the identity of a server's entry", () => {
         program({ args: ["--header", "Authorization: Bearer def456"] }),
       ],
       [
-        program({ args: ["run", "s3cret-a"], secrets: ["s3cret-a"] }),
-        program({ args: ["run", "s3cret-b"], secrets: ["s3cret-b"] }),
+        program({ args: ["run", "s3cret-a"], secrets: [outside("s3cret-a")] }),
+        program({ args: ["run", "s3cret-b"], secrets: [outside("s3cret-b")] }),
       ],
       [
-        address("https://a.example/s3 cret/mcp", { secrets: ["s3 cret"] }),
-        address("https://a.example/s4 cret/mcp", { secrets: ["s4 cret"] }),
+        address("https://a.example/s3 cret/mcp", { secrets: [outside("s3 cret")] }),
+        address("https://a.example/s4 cret/mcp", { secrets: [outside("s4 cret")] }),
       ],
       [program({ env: { DB_PASSWORD: "correct.horse" } }), program({ env: { DB_PASSWORD: "tr0ub4dor.3" } })],
       [program({ env: { API_KEY: "a1:1" } }), program({ env: { API_KEY: "b2:2" } })],
@@ -43,19 +44,22 @@ describe("the identity of a server's entry", () => {
   });
 
   it("stays where it lies elsewhere on another machine [engine-entries]", () => {
-    const at = (home: string) => program({ command: `${home}/bin/server`, cwd: home, secrets: [home] });
+    const at = (home: string) => program({ command: `${home}/bin/server`, cwd: home, secrets: [outside(home)] });
     expect(isSame(at("/home/anna"), at("/srv/toolway"))).toBe(true);
   });
 
   it("is another where another server is started or dialled [engine-entries]", () => {
     const id = "1BxiMVs0XRA5nFMdKvBdBZjgmUUqptlbs74OgvE2upms";
-    const of = (tenant: string) => address(`https://${tenant}.example/mcp`, { secrets: [tenant] });
+    const of = (tenant: string) => address(`https://${tenant}.example/mcp`, { secrets: [outside(tenant)] });
     const pairs: [Target, Target][] = [
       [of("tenant-1"), of("tenant-2")],
       [address("https://a.example/mcp?tenant=one-1"), address("https://a.example/mcp?tenant=two-2")],
       [address(`https://a.example/${id}/mcp`), address(`https://a.example/${id.toLowerCase()}/mcp`)],
       [program({ args: ["--sheet", id] }), program({ args: ["--sheet", id.toLowerCase()] })],
-      [program({ env: { REGION: "us" }, secrets: ["us"] }), program({ env: { REGION: "eu" }, secrets: ["eu"] })],
+      [
+        program({ env: { REGION: "us" }, secrets: [outside("us")] }),
+        program({ env: { REGION: "eu" }, secrets: [outside("eu")] }),
+      ],
       [program({ env: { AUTH_HOST: "a.example" } }), program({ env: { AUTH_HOST: "b.example" } })],
       [address("https://a.example/mcp"), address("https://a.example/mcp", { headers: { "x-tenant": "a" } })],
     ];
@@ -63,7 +67,7 @@ describe("the identity of a server's entry", () => {
   });
 
   it("does not take a short value from outside for a part of other words [engine-entries]", () => {
-    const from = (region: string) => program({ secrets: [region] });
+    const from = (region: string) => program({ secrets: [outside(region)] });
     expect(isSame(from("us"), from("eu"))).toBe(true);
   });
 });

@@ -28,7 +28,8 @@ export function serverIdentity(target: Target): string {
 /** What counts nowhere: credentials, and where things lie on a machine. An id that only looks like a credential may say which server it is. */
 function hiddenIn(target: Target): Set<string> {
   const found = secretsOf({ ...target, headers: {} }, false);
-  for (const value of target.secrets ?? []) if (value.length >= MIN_PATH_CHARACTERS && isPath(value)) found.add(value);
+  for (const { value } of target.secrets ?? [])
+    if (value.length >= MIN_PATH_CHARACTERS && isPath(value)) found.add(value);
   return found;
 }
 

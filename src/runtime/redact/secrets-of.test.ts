@@ -8,7 +8,17 @@ const found = (source: SecretSource) => [...secretsOf(source)];
 
 describe("the secrets of an entry [secrets-unseen]", () => {
   it.each<[string, SecretSource, string]>([
-    ["a variable's value", { secrets: ["correcthorse"] }, "correcthorse"],
+    ["a variable's value", { secrets: [{ name: "SETTING", value: "correcthorse" }] }, "correcthorse"],
+    [
+      "what a password's variable holds, spelt like a host",
+      { secrets: [{ name: "DB_PASSWORD", value: "correct.horse" }] },
+      "correct.horse",
+    ],
+    [
+      "what a password's variable holds, spelt like a path",
+      { secrets: [{ name: "API_KEY", value: "/correct/horse" }] },
+      "/correct/horse",
+    ],
     ["env with a secret's name", { env: { DB_PASSWORD: "hunter" } }, "hunter"],
     ["env with a plain name", { env: { SETTING: "q8Zr2mK4vX7tB1nC" } }, "q8Zr2mK4vX7tB1nC"],
     ["what follows an option", { args: ["--api-key", "opensesame"] }, "opensesame"],
@@ -59,7 +69,11 @@ describe("the secrets of an entry [secrets-unseen]", () => {
     ["paths", { args: ["/srv/data/projects/notes", "--key", "/etc/ssl/private/server.key", "./src/index.ts"] }],
     [
       "places that came from outside",
-      { secrets: ["/home/alexander", "db.internal:5432", "https://api.example.com/v1"] },
+      {
+        secrets: ["/home/alexander", "db.internal:5432", "https://api.example.com/v1"].flatMap((value) =>
+          ["DB", "TOKEN_URL"].map((name) => ({ name, value })),
+        ),
+      },
     ],
     [
       "places under a name that says so",

@@ -17,8 +17,8 @@ export interface SecretSource {
   readonly headers?: Readonly<Record<string, string>>;
   readonly broker?: string | undefined;
   readonly token?: string | undefined;
-  /** Values that came from outside of the config: variables, an env file, an input. */
-  readonly secrets?: readonly string[] | undefined;
+  /** Values that came from outside of the config, and the names of the variables, lines or questions that they answer. */
+  readonly secrets?: readonly { readonly name: string; readonly value: string }[] | undefined;
 }
 
 /** Values shorter than this occur by chance: taking them out would garble what is shown and protect nothing. */
@@ -51,7 +51,8 @@ export function redactorFor(source: SecretSource): Redactor {
 /** `isByLooks` is false where an id that only looks like a secret must not be taken for one: what is no secret by its place counts. */
 export function secretsOf(source: SecretSource, isByLooks = true): Set<string> {
   const found = new Found(isByLooks);
-  for (const value of source.secrets ?? []) found.outside(value);
+  // What people keep out of a file is a secret, or a place.
+  for (const { name, value } of source.secrets ?? []) found.named(name, value);
   for (const [name, value] of Object.entries(source.env ?? {})) {
     if (SECRET_NAME.test(name)) found.named(name, value);
     else found.plain(value);
@@ -87,7 +88,7 @@ class Found {
     return this.#isByLooks && looksRandom(text);
   }
 
-  /** It stands where credentials stand, under this name. */
+  /** It stands where credentials stand, or comes from where they are kept, under this name. */
   named(name: string, value: string): void {
     this.#parts(value);
     // A key has lines of base64 between its first and its last, which only say what it is.
@@ -95,11 +96,6 @@ class Found {
       if (line.length >= MIN_LINE_CHARACTERS && !line.startsWith("--")) this.#add(line);
     if (isPlaceUnder(name, value)) return;
     this.#add(value);
-  }
-
-  /** It came from outside: what people keep out of a file is a secret, or a place. */
-  outside(value: string): void {
-    this.named("", value);
   }
 
   header(name: string, value: string): void {
