@@ -15,6 +15,8 @@ export interface Principal {
   readonly maySendTo?: readonly string[] | "any" | undefined;
   /** It opens mailboxes, and nothing else: whoever made it has no say in the rest. */
   readonly onlyMailboxes?: true | undefined;
+  /** Of a run with `--role`: its role narrows it, and without an entry of that role it may use nothing. */
+  readonly needsRole?: true | undefined;
   /** Of a run: what it has called so far. Absent where nobody counts. */
   readonly tally?: CallTally | undefined;
 }

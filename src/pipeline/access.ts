@@ -127,10 +127,11 @@ export class Access {
   }
 
   view({ principal, era }: Caller, scope: string | undefined): View {
+    const isOpen = this.policy.roles.size === 0 && this.menus === undefined && !this.#guard.isSet;
     return {
       scope,
       era,
-      common: this.policy.roles.size === 0 && this.menus === undefined && !this.#guard.isSet,
+      common: isOpen && principal.needsRole !== true,
       key: this.#viewKey(principal),
       changing: this.#guard.isSet,
       allows: (server, tool) => {
@@ -146,7 +147,8 @@ export class Access {
     if (this.#guard.isSet) return `principal ${principal.role} ${principal.id}`;
     // By the rules that fit, and not by principal: many share a page.
     const menu = this.menus?.of(principal)?.key;
-    return menu === undefined ? `role ${principal.role}` : `menus ${menu} of role ${principal.role}`;
+    const role = `${principal.needsRole === true ? "run's " : ""}role ${principal.role}`;
+    return menu === undefined ? role : `menus ${menu} of ${role}`;
   }
 }
 

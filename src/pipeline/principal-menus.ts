@@ -74,7 +74,7 @@ export class PrincipalMenus {
       this.#servers.clear();
       this.#version = version;
     }
-    const key = JSON.stringify([narrowing.key, principal.role, server]);
+    const key = JSON.stringify([narrowing.key, principal.role, principal.needsRole, server]);
     let decision = this.#servers.get(key);
     if (decision === undefined) {
       const tools = this.#known.shownTools(server)?.filter((tool) => this.#allowsByRole(principal, server, tool));

@@ -56,6 +56,18 @@ describe("decide", () => {
     }
   });
 
+  it("denies all to a run whose role is no longer there, whatever unlistedRoles says [run-own]", () => {
+    const run = { ...asRole("dev"), needsRole: true } as const;
+    const [before, after] = [policyOf({ dev: {} }), policyOf({})];
+    expect([decide(before, run, "s", ownToolName("t")).kind, seesServer(before, run, "s")]).toEqual(["allow", true]);
+    expect(decide(after, run, "s", ownToolName("t"))).toEqual({
+      kind: "deny",
+      rule: 'role "dev", which this run was started with, is no longer in the config',
+    });
+    expect(seesServer(after, run, "s")).toBe(false);
+    expect(seesServer(after, asRole("dev"), "s")).toBe(true);
+  });
+
   it("denies all where the rules make no sense", () => {
     for (const rules of [null, { allow: "*" }, { deny: [""] }, { allow: ["/x"] }, { allow: [7] }, { deny: ["s/"] }]) {
       const policy = policyOf({ r: rules as never });

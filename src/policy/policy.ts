@@ -90,13 +90,17 @@ export function decide(policy: Policy, principal: Principal, server: string, too
 /** Whether the principal may know of the server at all: something of it could be allowed. */
 export function seesServer(policy: Policy, principal: Principal, server: string): boolean {
   const role = policy.roles.get(principal.role);
-  if (role === undefined) return policy.unlisted === "allow";
+  if (role === undefined) return unlisted(policy, principal).kind === "allow";
   if (role.broken !== undefined) return false;
   if (role.deny.some((pattern) => denies(pattern, server, undefined))) return false;
   return role.allow === undefined || role.allow.some((pattern) => touches(pattern, server));
 }
 
 function unlisted(policy: Policy, principal: Principal): Decision {
+  if (principal.needsRole === true) {
+    const name = JSON.stringify(principal.role);
+    return { kind: "deny", rule: `role ${name}, which this run was started with, is no longer in the config` };
+  }
   if (policy.unlisted === "allow") return ALLOW;
   return { kind: "deny", rule: `role ${JSON.stringify(principal.role)} has no entry, and unlistedRoles is "deny"` };
 }

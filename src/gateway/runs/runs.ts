@@ -7,6 +7,7 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallTally, Principal } from "../../contracts/caller.js";
 import { GIVE_BACK_FILE, type ProcessMark } from "../../contracts/runs.js";
+import { DEFAULT_ROLE } from "../../contracts/settings.js";
 import type { SharedMap } from "../../contracts/store.js";
 import { Fault } from "../../protocol/errors.js";
 import { isGone } from "../../runtime/processes/life.js";
@@ -99,7 +100,7 @@ export class Runs {
 
   list(): { readonly principal: Principal; readonly record: RunRecord; readonly isHeld: boolean }[] {
     return this.#book.entries().map(({ record, isHeld }) => ({
-      principal: { id: record.principal, role: record.role },
+      principal: principalOf(record),
       record,
       isHeld,
     }));
@@ -194,10 +195,10 @@ export class Runs {
     if (!this.#book.isAwaiting) clearInterval(this.#timer);
   }
 
-  #lend(run: string, { principal: id, role, hash }: RunRecord): { principal: Principal; tally: CallTally } {
+  #lend(run: string, record: RunRecord): { principal: Principal; tally: CallTally } {
     const tally: CallTally = { calls: 0, refused: new Map(), queued: 0 };
-    const principal: Principal = { id, role, tally };
-    const takeBack = this.#options.tokens.lend(principal, hash);
+    const principal: Principal = { ...principalOf(record), tally };
+    const takeBack = this.#options.tokens.lend(principal, record.hash);
     this.#lent.set(run, { principal, tally, takeBack });
     return { principal, tally };
   }
@@ -276,4 +277,9 @@ function hasDied({ process }: RunRecord): boolean {
 
 async function removeFolder(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true });
+}
+
+/** The role that it was started with narrows it, whatever becomes of the config. */
+function principalOf({ principal: id, role }: RunRecord): Principal {
+  return role === DEFAULT_ROLE ? { id, role } : { id, role, needsRole: true };
 }
