@@ -24,8 +24,10 @@ export interface EntryText {
    * the rest stays, since somebody else wrote it. Without a text, one that has the entry alone.
    */
   put(text: string | undefined, place: ClientEntryPlace, entry: ClientEntry, owned: readonly string[]): string;
-  /** The text without the entry; the same where there is none. */
-  take(text: string, place: ClientEntryPlace): string;
+  /** The text without the entry; the same where there is none. `withGroup`: and without its group, where nothing is left in it. */
+  take(text: string, place: ClientEntryPlace, withGroup?: boolean): string;
+  /** Whether a group stands in the text that would stay there without its entries. */
+  hasGroup(text: string, place: ClientEntryPlace): boolean;
 }
 
 /** A file is the user's: an edit that does not say what it should is an error here, and never written. */

@@ -30,12 +30,22 @@ export const jsonEntry: EntryText = {
     return text;
   },
 
-  take(before, place) {
+  hasGroup(text, place) {
+    return text.trim() !== "" && Object.hasOwn(readRoot(text, place), place.group);
+  },
+
+  take(before, place, withGroup = false) {
     const { group, name } = place;
     if (jsonEntry.read(before, place) === undefined) return before;
     const root = readRoot(before, place);
-    const text = removeMember(before, groupNode(before, group), name);
-    const expected = { ...root, [group]: without(root[group] as Fields, [name]) };
+    const taken = removeMember(before, groupNode(before, group), name);
+    const { offset, length } = groupNode(taken, group);
+    // Where somebody wrote a comment into it, it stays for that.
+    const isEmpty = /^\{\s*\}$/.test(taken.slice(offset, offset + length));
+    const isGone = withGroup && isEmpty;
+    const text = isGone ? removeMember(taken, treeOf(taken), group) : taken;
+    const left = without(root[group] as Fields, [name]);
+    const expected = isGone ? without(root, [group]) : { ...root, [group]: left };
     refuseWrongEdit(isDeepStrictEqual(readRoot(text, place), plain(expected)), place);
     return text;
   },

@@ -29,6 +29,9 @@ export const tomlEntry: EntryText = {
     return edited;
   },
 
+  // A table is there by its entries alone.
+  hasGroup: () => false,
+
   take(text, place) {
     if (tomlEntry.read(text, place) === undefined) return text;
     const lines = text.split("\n");

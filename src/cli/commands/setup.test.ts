@@ -258,6 +258,8 @@ describe("setting up a client", () => {
     expect((await setup("gemini", "--via", "helper")).err).toContain("It takes: variable, program.");
     expect((await setup("windsurf", "--scope", "project")).err).toContain("not known to have a config for one project");
     expect((await run(["setup", "--remove"])).err).toContain("Say which client is meant.");
+    const listed = await run(["setup"]);
+    expect(await run(["setup", "--dry-run"])).toMatchObject({ code: 0, out: listed.out });
   });
 });
 
@@ -273,6 +275,45 @@ describe("taking a client out", () => {
     expect([...tokens.keys()]).toEqual(["setup-claude"]);
     expect(existsSync(join(folder, "s", "setup", "setup-codex.json"))).toBe(false);
     expect((await setup("codex", "--remove", "--yes")).out).toContain("Codex is not set up in");
+  });
+
+  it.each<[string, string | undefined]>([
+    ["no file", undefined],
+    ["an empty file", ""],
+    ["an empty object", "{}"],
+    ["an empty group", '{\n    "mcpServers": {   }\n}'],
+    ["no group, in one line", '{ "a": 1 }\n'],
+    ["no group, no last line break", '{\r\n\t"a": 1, // mine\r\n}'],
+    ["another server", '{\n  "mcpServers": { "a": { "command": "x" } } /* mine */\n}\n'],
+  ])("leaves %s, byte for byte, also after it was set up in another way [setup-keeps]", async (_, before) => {
+    const [file, backup] = [home(".claude.json"), home(".claude.json.toolway.bak")];
+    const now = () => (existsSync(file) ? read(file) : undefined);
+    if (before !== undefined) put(file, before);
+    for (const via of ["helper", "program", "variable"]) await setup("claude", "--yes", "--via", via);
+    expect(now()).toContain("TOOLWAY_CLAUDE_TOKEN");
+    expect(existsSync(backup) ? read(backup) : undefined).toBe(before);
+    const ran = await setup("claude", "--remove", "--yes");
+    expect(ran.code).toBe(0);
+    expect(now()).toBe(before);
+    expect(existsSync(backup) ? read(backup) : undefined).toBe(before);
+  });
+
+  it("leaves what was changed meanwhile, without a group of ours, and keeps the next first state [setup-keeps]", async () => {
+    const file = home(".gemini", "settings.json");
+    put(file, '{ "a": 1 }\n');
+    await setup("gemini", "--yes");
+    put(file, read(file).replace('"a": 1', '"a": 2'));
+    await setup("gemini", "--remove", "--yes");
+    expect(read(file)).toBe('{ "a": 2 }\n');
+    expect(read(`${file}.toolway.bak`)).toBe('{ "a": 1 }\n');
+    await setup("gemini", "--yes");
+    expect(read(`${file}.toolway.bak`)).toBe('{ "a": 2 }\n');
+    // A group that was there before us is the user's.
+    put(file, '{ "mcpServers": {}, "a": 1 }\n');
+    await setup("gemini", "--yes");
+    put(file, read(file).replace('"a": 1', '"a": 2'));
+    await setup("gemini", "--remove", "--yes");
+    expect(JSON.parse(read(file))).toEqual({ mcpServers: {}, a: 2 });
   });
 
   it("keeps the token while another file of the client uses it", async () => {

@@ -25,7 +25,7 @@ export const setup = defineCommand({
     description:
       "Puts Toolway into the config of a client, or takes it out again; without a client, lists which are installed and " +
       "which are set up. The change is shown before it is made, and made when you agree, or by --yes. Comments and all " +
-      "that is not ours stay as they are; what the file was before is beside it, as FILE.toolway.bak. Each client has a " +
+      "that is not ours stay as they are; what the file was before our entry came in is beside it, as FILE.toolway.bak. Each client has a " +
       "principal of its own, setup-CLIENT. Its token stands in no file of the client: the client asks `toolway token header` for " +
       "it, or finds it in a variable, or starts `toolway stdio`.",
   },
@@ -61,8 +61,8 @@ export const setup = defineCommand({
   async handler(input, io) {
     if (input.client === undefined) {
       const asked = input.remove || input.scope !== undefined || input.role !== undefined || input.via !== undefined;
-      if (asked || input.dryRun || input.yes)
-        throw usageError("Say which client is meant.", "`toolway setup` lists them.");
+      // The list makes no change, with --dry-run or without.
+      if (asked || input.yes) throw usageError("Say which client is meant.", "`toolway setup` lists them.");
       const { listClients } = await import("../edit/index.js");
       return listClients(io, input.json);
     }

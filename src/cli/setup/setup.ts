@@ -2,6 +2,7 @@
 // its own; and out of it again.
 
 import { isOurs, ownedKeys, type SetupScope, type Way } from "../../agents/setup/clients.js";
+import { textWithout } from "../../agents/setup/take-out.js";
 import { quotedWord } from "../../runtime/words/shell-word.js";
 import type { GatewaySource } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
@@ -9,7 +10,7 @@ import { confirm } from "../line/ask.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
 import { styleOf } from "../text/print.js";
-import { readClientFile, writeClientFile } from "./client-file.js";
+import { readBackup, readClientFile, writeClientFile } from "./client-file.js";
 import { endpointOf, factsFor, ownProgram, type SetupTarget, targetOf, wayOf } from "./plan.js";
 import { demandToken, keptOf, letGo } from "./principal.js";
 import { showChange } from "./show-change.js";
@@ -43,7 +44,7 @@ async function putIn(target: SetupTarget, source: GatewaySource, input: SetupInp
   }
   const { url, isUp } = await endpointOf(source, io);
   const entry = client.entry(way, factsFor(target, url, source, ownProgram()));
-  const edit = (text: string | undefined): string => {
+  const edit: Edit = (text) => {
     refuseForeign(target, text, (there) => isOurs(there, url));
     return client.text.put(text, place, entry, ownedKeys(client));
   };
@@ -95,9 +96,9 @@ function nextLines(
 async function takeOut(target: SetupTarget, source: GatewaySource, input: SetupInput, io: Io): Promise<ExitCode> {
   const { client, place, principal } = target;
   const isKept = (await keptOf(principal, source))?.files.includes(place.file) === true;
-  const edit = (text: string | undefined): string => {
+  const edit: Edit = (text) => {
     refuseForeign(target, text, (there) => isKept || isOurs(there, undefined));
-    return client.text.take(text ?? "", place);
+    return text === undefined ? undefined : textWithout(client.text, text, place, readBackup(place.file));
   };
   const file = shortPath(io, place.file);
   const done = await change(target, edit, "Take Toolway out", input, io);
@@ -108,14 +109,13 @@ async function takeOut(target: SetupTarget, source: GatewaySource, input: SetupI
     else if (done === "same") print(io, `${client.name} is not set up in ${file}.`);
     return Exit.ok;
   }
-  const backup = done === "changed" ? write(target, edit) : undefined;
+  if (done === "changed") write(target, edit);
   const isRevoked = await letGo(principal, place.file, source, io);
   if (input.json) {
-    printJson(io, { ...facts, revoked: isRevoked, backup });
+    printJson(io, { ...facts, revoked: isRevoked });
     return Exit.ok;
   }
   print(io, `${client.name} is ${done === "changed" ? "no longer" : "not"} set up in ${file}.`);
-  tellBackup(backup, io);
   const others = (await keptOf(principal, source))?.files ?? [];
   if (isRevoked) print(io, `The token of ${principal} is revoked.`);
   else if (others.length > 0)
@@ -136,7 +136,8 @@ function refuseForeign(
   });
 }
 
-type Edit = (text: string | undefined) => string;
+/** Undefined: there is to be no file. */
+type Edit = (text: string | undefined) => string | undefined;
 
 /** Shows what would change, and asks; writes nothing. */
 async function change(
@@ -148,11 +149,12 @@ async function change(
 ): Promise<"changed" | "same" | "refused"> {
   const before = readClientFile(place.file);
   const after = edit(before);
-  if (after === (before ?? "")) return "same";
+  if ((after ?? "") === (before ?? "")) return "same";
   const file = shortPath(io, place.file);
   if (!input.json) {
-    print(io, styleOf(io).bold(`${before === undefined ? "New file" : "Change of"} ${file}:`));
-    for (const line of showChange(before ?? "", after)) print(io, shown(line, io.isTTY));
+    const act = before === undefined ? "New file" : after === undefined ? "Removal of" : "Change of";
+    print(io, styleOf(io).bold(`${act} ${file}:`));
+    for (const line of showChange(before ?? "", after ?? "")) print(io, shown(line, io.isTTY));
     print(io, input.dryRun ? "\nNothing was written: --dry-run." : "");
   }
   if (input.dryRun || (await confirm(io, `${what}, in ${file}?`, input.yes))) return "changed";
@@ -161,8 +163,11 @@ async function change(
 }
 
 /** Reads the file once more: clients write theirs themselves, also while somebody thinks about an answer. */
-function write({ place, scope }: SetupTarget, edit: Edit): string | undefined {
-  return writeClientFile(place.file, edit(readClientFile(place.file)), scope === "project");
+function write({ client, place, scope }: SetupTarget, edit: Edit): string | undefined {
+  const before = readClientFile(place.file);
+  // With an entry of ours in it, it is not what it was before.
+  const isFirst = before === undefined || client.text.read(before, place) === undefined;
+  return writeClientFile(place.file, edit(before), { isShared: scope === "project", isFirst });
 }
 
 function tellBackup(backup: string | undefined, io: Io): void {

@@ -83,7 +83,8 @@ export function removeMember(text: string, object: Node, key: string): string {
     const newline = text.indexOf("\n", lineEnd);
     to = newline < 0 ? text.length : newline + 1;
   } else {
-    while (text[to] === " " || text[to] === "\t") to++;
+    // What stands between the last one and the bracket does so behind the one before.
+    if (!isLast || index === 0) while (text[to] === " " || text[to] === "\t") to++;
     if (isLast) while (/[ \t]/.test(text[from - 1] ?? "")) from--;
   }
   const previous = members[index - 1];
