@@ -132,6 +132,17 @@ it("texts and comments of the code name commands and options that there are [doc
   expect(wrong).toEqual([]);
 });
 
+it("receipts look as real ones do [documents-true]", () => {
+  const named =
+    /(?:toolway outbox (?:show|retry|drop|resolve) |"receipt": "|toolway__receipt", "arguments": \{ "id": "|\bReceipt )([\w-]+…?)/g;
+  const said = DOCUMENTS.flatMap((path) => [...read(path).matchAll(named)].map(([, id = ""]) => id)).filter((id) =>
+    /\d|…/.test(id),
+  );
+  expect(said.length).toBeGreaterThan(6);
+  // 16 random bytes in base64url, of which the first are shown.
+  expect(said.filter((id) => !/^(?=.*[A-Z])(?=.*[g-z])\w{8}…$/.test(id))).toEqual([]);
+});
+
 /** A block may be a whole config, some of its keys, some servers, or some keys of an entry. */
 function mistakesIn(text: string): string[] {
   const whole = text.trim().startsWith("{") ? text : `{ ${text.replaceAll("…", "")} }`;

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { listenForCallback, readPasted } from "./callback.js";
+import { type Callback, listenForCallback, readPasted } from "./callback.js";
 
 async function listening() {
   const callback = await listenForCallback(undefined);
@@ -22,15 +22,37 @@ describe("where a browser comes back to", () => {
     expect((await get("?code=c"))[0]).toBe(400);
     expect((await get("?state=mine&code=c", { method: "POST" }))[0]).toBe(404);
     expect((await fetch(callback.redirectUri.replace("/callback", "/?state=mine&code=c"))).status).toBe(404);
-    const [status, page] = await get("?state=mine&code=c0de<script>&iss=https%3A%2F%2Flogin.example");
-    expect([status, page.includes("c0de"), page.includes("close this page")]).toEqual([200, false, true]);
-    expect(await answered).toEqual({
+    const shown = get("?state=mine&code=c0de<script>&iss=https%3A%2F%2Flogin.example");
+    const answer = await answered;
+    // The page waits for what comes of it.
+    callback.tell(undefined);
+    expect(await shown).toEqual([
+      200,
+      "<!doctype html><title>Toolway</title><p>Toolway has what it needs. You can close this page.</p>\n",
+    ]);
+    expect(answer).toEqual({
       state: "mine",
       code: "c0de<script>",
       iss: "https://login.example",
       error: undefined,
     });
     expect((await get("?state=mine&code=again"))[0]).toBe(400);
+  });
+
+  it.each<[string, (callback: Callback) => void, string]>([
+    [
+      "failed",
+      (callback) => callback.tell('The login failed: "<b>https://evil.example</b>" is another\u202e'),
+      "The login failed: &#34;&#60;b&#62;https://evil.example&#60;/b&#62;&#34; is another\\u{202E}.",
+    ],
+    ["is waited for by nobody", (callback) => callback.close(), "Nobody waits for this login any more."],
+  ])("says on its page that the login %s", async (_, end, said) => {
+    const callback = await listening();
+    const answered = callback.answerTo("mine");
+    const shown = fetch(`${callback.redirectUri}?state=mine&code=c`);
+    await answered;
+    end(callback);
+    expect(await (await shown).text()).toContain(`<p>${said} You can close this page.</p>`);
   });
 
   it("is not for a page that a name leads here", async () => {

@@ -1,14 +1,18 @@
 // Where the browser comes back to after a login: one listener on 127.0.0.1, for as long as the login may take. It takes
-// one answer, the one to its own question.
+// one answer, the one to its own question, and its page says what came of that.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { sentence } from "../runtime/expected-error.js";
+import { visible } from "../runtime/visible.js";
 import type { LoginAnswer } from "./login-source.js";
 
 export interface Callback {
   readonly redirectUri: string;
   /** Resolves with the answer to the login of this state; others are turned away. */
   answerTo(state: string): Promise<LoginAnswer>;
+  /** Says on the page that waits there what became of the login: why it failed, or undefined where it did not. */
+  tell(failure: string | undefined): void;
   close(): void;
 }
 
@@ -19,6 +23,7 @@ const REQUEST_MS = 5_000;
 /** `port` is undefined where any will do. Rejects with the system's own error where it is taken. */
 export async function listenForCallback(port: number | undefined): Promise<Callback> {
   let expected: string | undefined;
+  let waiting: ServerResponse | undefined;
   let settle: (answer: LoginAnswer) => void = () => {};
   const answered = new Promise<LoginAnswer>((resolve) => {
     settle = resolve;
@@ -32,10 +37,13 @@ export async function listenForCallback(port: number | undefined): Promise<Callb
       return say(response, 400, "This is not the answer to the login that waits here.");
     }
     expected = undefined;
+    waiting = response;
     settle(answer);
-    const text = answer.error === undefined ? "Toolway has what it needs." : "The login was refused.";
-    say(response, 200, `${text} You can close this page.`);
   });
+  const tell = (text: string): void => {
+    if (waiting !== undefined) say(waiting, 200, `${text} You can close this page.`);
+    waiting = undefined;
+  };
   server.headersTimeout = REQUEST_MS;
   server.requestTimeout = REQUEST_MS;
   await new Promise<void>((resolve, reject) => {
@@ -48,7 +56,9 @@ export async function listenForCallback(port: number | undefined): Promise<Callb
       expected = state;
       return answered;
     },
+    tell: (failure) => tell(failure === undefined ? "Toolway has what it needs." : sentence(visible(failure))),
     close() {
+      tell("Nobody waits for this login any more.");
       server.close();
       server.closeIdleConnections();
       // What was just answered leaves first.
@@ -93,6 +103,10 @@ function say(response: ServerResponse, status: number, text: string): void {
     "referrer-policy": "no-referrer",
     connection: "close",
   });
-  // Nothing of the request is in it.
-  response.end(`<!doctype html><title>Toolway</title><p>${text}</p>\n`);
+  response.end(`<!doctype html><title>Toolway</title><p>${escaped(text)}</p>\n`);
+}
+
+/** An authorization server's words may be in it: they are text, and no part of the page. */
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -107,6 +107,9 @@ describe("a token that a program prints", () => {
     const env = { ...process.env, MY_OWN: "mine", TOOLWAY_TOKEN: "s3cret" };
     const seen = "console.log([process.env.MY_OWN, process.env.TOOLWAY_TOKEN, process.cwd().length > 1].join('-'))";
     expect(await command(seen, env).read()).toBe("mine--true");
+    // What is swept when we were killed is found by its mark, which is no secret.
+    const ours = "console.log(Object.entries(process.env).filter(([name]) => name.startsWith('TOOLWAY_')).join())";
+    expect(await command(ours, env).read()).toMatch(/^TOOLWAY_CHILD_OF,[0-9a-f]{16}\.[\w.]+$/);
   });
 
   it("is none where the program fails, and what it complained of is told without what looks like a token", async () => {

@@ -62,7 +62,7 @@ export const outboxShow = defineCommand({
   },
   args: { id: idArg },
   options: { ...gatewayOptions, ...jsonOption },
-  examples: [{ line: "toolway outbox show 0f3a…", note: "one receipt" }],
+  examples: [{ line: "toolway outbox show q7Zk3nWd…", note: "one receipt" }],
   handler: async (input, io) => (await verbs()).show(input, io),
 });
 
@@ -76,7 +76,7 @@ export const outboxRetry = defineCommand({
   },
   args: { id: idArg },
   options: { ...gatewayOptions, ...jsonOption },
-  examples: [{ line: "toolway outbox retry 0f3a…", note: "after the cause was mended" }],
+  examples: [{ line: "toolway outbox retry q7Zk3nWd…", note: "after the cause was mended" }],
   handler: async (input, io) => (await verbs()).retry(input, io),
 });
 
@@ -89,7 +89,7 @@ export const outboxDrop = defineCommand({
   },
   args: { id: idArg },
   options: { ...yesOption, ...gatewayOptions, ...jsonOption },
-  examples: [{ line: "toolway outbox drop 0f3a… --yes", note: "in a script" }],
+  examples: [{ line: "toolway outbox drop q7Zk3nWd… --yes", note: "in a script" }],
   handler: async (input, io) => (await verbs()).drop(input, io),
 });
 
@@ -110,7 +110,7 @@ export const outboxResolve = defineCommand({
     ...gatewayOptions,
     ...jsonOption,
   },
-  examples: [{ line: "toolway outbox resolve 0f3a… --done", note: "the issue is there" }],
+  examples: [{ line: "toolway outbox resolve q7Zk3nWd… --done", note: "the issue is there" }],
   handler: async (input, io) => (await verbs()).resolve(input, io),
 });
 

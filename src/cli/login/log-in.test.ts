@@ -7,7 +7,7 @@ import { logIn } from "./log-in.js";
 const ADDRESS = "https://login.example/authorize?x=1";
 
 /** A gateway that begins a login, and says what it was brought. */
-function begin() {
+function begin(finish: () => object = () => ({ credential: { state: "known" } })) {
   const stdin = new PassThrough();
   const held = heldIo({ stdin });
   const asked: [path: string, body: object][] = [];
@@ -15,7 +15,7 @@ function begin() {
     get: async () => ({}),
     post: async (path: string, body: object) => {
       asked.push([path, body]);
-      return path.endsWith("/finish") ? { credential: { state: "known" } } : { address: ADDRESS, state: "s" };
+      return path.endsWith("/finish") ? finish() : { address: ADDRESS, state: "s" };
     },
   };
   const done = logIn(client, { server: "li near", noBrowser: true }, held.io);
@@ -34,6 +34,17 @@ describe("toolway login", () => {
     expect(asked[1]?.[1]).toEqual({ state: "s", code: "c", iss: undefined, error: undefined });
     // Nothing listens any more.
     await expect(fetch(redirectUri())).rejects.toThrow();
+  });
+
+  it("that fails at the gateway says so in the browser too", async () => {
+    const { done, err, redirectUri } = begin(() => {
+      throw new Error("The login could not be finished: it came from another issuer");
+    });
+    const failed = expect(done).rejects.toThrow("another issuer");
+    await until("the address", () => err().includes(`${ADDRESS}\n`));
+    const page = await (await fetch(`${redirectUri()}?state=s&code=c&iss=https%3A%2F%2Fevil.example`)).text();
+    expect(page).toContain("could not be finished: it came from another issuer. You can close this page.");
+    await failed;
   });
 
   it("takes a code that is pasted", async () => {

@@ -4,6 +4,7 @@ import type { CredentialStatus } from "../../contracts/status.js";
 import { type Callback, listenForCallback, readPasted } from "../../credentials/callback.js";
 import type { LoginAnswer } from "../../credentials/login-source.js";
 import { isObject } from "../../protocol/jsonrpc.js";
+import { messageOf } from "../../runtime/expected-error.js";
 import { within } from "../../runtime/wait.js";
 import { UserError } from "../line/errors.js";
 import { type Io, note } from "../line/io.js";
@@ -53,7 +54,11 @@ async function logInBy(
   // Whatever reads the output may open it, so it is alone on its line.
   note(io, address);
   const answer = await brought(callback, state, io);
-  const done = await client.post(`${at}/login/finish`, answer, io.signal);
+  const done = await client.post(`${at}/login/finish`, answer, io.signal).catch((error: unknown) => {
+    callback.tell(messageOf(error));
+    throw error;
+  });
+  callback.tell(undefined);
   return isObject(done) ? (done["credential"] as CredentialStatus | undefined) : undefined;
 }
 

@@ -59,12 +59,23 @@ let back: (answer: LoginAnswer) => void;
 let finishFails: boolean;
 let isStopped: boolean;
 let logged: string[];
+let pages: (string | undefined)[];
 let told: EndedLogin[];
 let desk: LoginQuestions;
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
-  [finished, begun, closed, isNear, finishFails, isStopped, logged, told] = [0, 0, 0, true, false, false, [], []];
+  [finished, begun, closed, isNear, finishFails, isStopped, logged, told, pages] = [
+    0,
+    0,
+    0,
+    true,
+    false,
+    false,
+    [],
+    [],
+    [],
+  ];
   desk = new LoginQuestions({
     loginOf: (server) =>
       server !== "linear"
@@ -90,6 +101,7 @@ beforeEach(() => {
         new Promise((resolve) => {
           back = resolve;
         }),
+      tell: (failure) => void pages.push(failure),
       close: () => void closed++,
     }),
     log: (text) => void logged.push(text),
@@ -153,6 +165,7 @@ describe("a login in the middle of a call", () => {
     expect(await desk.open("linear")).toBe("https://login.example/2");
     back(ANSWER);
     await settled();
+    expect(pages).toEqual([undefined, "wrong issuer"]);
     expect(logged).toEqual(['server "linear": a login that was begun failed: wrong issuer']);
     await desk.open("linear");
     await vi.advanceTimersByTimeAsync(5 * 60_000);
@@ -260,6 +273,7 @@ describe("a login in the middle of a call", () => {
     await settled();
     expect(third.ends).toEqual(["gave up"]);
     expect(logged.join()).toContain("wrong issuer");
+    expect(pages.at(-1)).toBe("wrong issuer");
     expect(vi.getTimerCount()).toBe(0);
   });
 

@@ -33,6 +33,7 @@ export interface LoginInCall {
 interface Callback {
   readonly redirectUri: string;
   answerTo(state: string): Promise<LoginAnswer>;
+  tell(failure: string | undefined): void;
   close(): void;
 }
 
@@ -156,15 +157,22 @@ export class LoginQuestions implements LoginDesk {
       };
     });
     const begin = async (): Promise<string> => {
-      callback = await this.#parts.listen(login.redirectPort);
+      const page = await this.#parts.listen(login.redirectPort);
+      callback = page;
       // Nobody waits any more.
-      if (isEnded) callback.close();
-      const { address, state } = await login.begin(callback.redirectUri);
-      void callback.answerTo(state).then((answer) => {
+      if (isEnded) page.close();
+      const { address, state } = await login.begin(page.redirectUri);
+      void page.answerTo(state).then((answer) => {
         isAnswered = true;
         return login.finish(answer).then(
-          () => end("ok"),
-          (error: Error) => failed(error),
+          () => {
+            page.tell(undefined);
+            end("ok");
+          },
+          (error: Error) => {
+            page.tell(error.message);
+            failed(error);
+          },
         );
       });
       return address;
