@@ -53,12 +53,14 @@ function isAllowed(name: string, facts: RunFacts): boolean {
 /** Nothing is asked for in this run. */
 function isUnguarded(facts: RunFacts): boolean {
   const { args } = facts;
-  const modes = [...valuesOf(args, "--permission-mode"), ...permissionsOf(facts).map(({ defaultMode }) => defaultMode)];
+  const said = permissionsOf(facts);
+  if (said.some(({ disableBypassPermissionsMode }) => disableBypassPermissionsMode === "disable")) return false;
+  const modes = [...valuesOf(args, "--permission-mode"), ...said.map(({ defaultMode }) => defaultMode)];
   return hasOption(args, "--dangerously-skip-permissions") || modes.includes("bypassPermissions");
 }
 
 /** What the settings say that count in this folder, those of the line included: a file, or JSON in its place. */
-function permissionsOf({ args, cwd, env, home, read }: RunFacts): ClientFields[] {
+function permissionsOf({ args, cwd, env, home, platform, read }: RunFacts): ClientFields[] {
   const own = env["CLAUDE_CONFIG_DIR"] || `${home}/.claude`;
   const files = [own, `${cwd}/.claude`].flatMap((folder) => [
     `${folder}/settings.json`,
@@ -66,6 +68,15 @@ function permissionsOf({ args, cwd, env, home, read }: RunFacts): ClientFields[]
   ]);
   const said = valuesOf(args, "--settings").map((one) => (/^\s*\{/.test(one) ? one : read(resolve(cwd, one))));
   // A file that cannot be read is the client's to complain of.
-  const configs = [...files.map(read), ...said].map((text) => table(new Source(text ?? "{}").read(() => {})));
+  const configs = [managedSettings(platform), ...files]
+    .map(read)
+    .concat(said)
+    .map((text) => table(new Source(text ?? "{}").read(() => {})));
   return configs.map((config) => table(config["permissions"]));
+}
+
+/** The file of whoever looks after the machine. What a console or the system's own management says is known to the client alone. */
+function managedSettings(platform: NodeJS.Platform): string {
+  const folder = platform === "darwin" ? "/Library/Application Support/ClaudeCode" : "/etc/claude-code";
+  return `${folder}/managed-settings.json`;
 }

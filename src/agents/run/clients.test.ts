@@ -327,6 +327,38 @@ it.each([
   expect(content(false).permission).toEqual(permission);
 });
 
+describe("--approve stands behind what opencode's files say of permissions, where it counts", () => {
+  const file = "/home/a/.config/opencode/opencode.json";
+  /** As opencode does: files by rank, keys keep their place, and the last pattern that fits counts. */
+  const answer = (permission: Record<string, unknown>, tool: string): unknown => {
+    const env = plan("opencode", { [file]: json({ permission }) }, { approve: true }).env;
+    const merged = { ...permission, ...JSON.parse(env["OPENCODE_CONFIG_CONTENT"] ?? "").permission };
+    const fits = (pattern: string) => new RegExp(`^${pattern.replace(/\*+/g, ".*").replaceAll("?", ".")}$`).test(tool);
+    return Object.entries(merged).findLast(([pattern]) => fits(pattern))?.[1];
+  };
+
+  it.each<[Record<string, unknown>, Record<string, string>]>([
+    [
+      { "toolway_*": "ask", "*": "ask" },
+      { toolway_x: "allow", bash: "ask", other_x: "ask" },
+    ],
+    [
+      { "toolway_*": "deny", "toolway_**": "ask", "*": "deny" },
+      { toolway_x: "allow", bash: "deny" },
+    ],
+    [
+      { "toolway_*": "ask", toolway_rm: "deny", "toolway_db_*": "deny" },
+      { toolway_rm: "deny", toolway_db_x: "deny", toolway_x: "allow" },
+    ],
+    [
+      { toolway_rm: "deny", toolway_x: "ask", "*": "ask" },
+      { toolway_rm: "allow", toolway_x: "allow" },
+    ],
+  ])("%j [run-clean]", (permission, expected) => {
+    for (const [tool, wanted] of Object.entries(expected)) expect(answer(permission, tool), tool).toBe(wanted);
+  });
+});
+
 it("says of opencode beforehand that it refuses calls where its permissions want somebody to be asked [run-clean]", () => {
   const notes = (permission: unknown, more: Partial<RunFacts>) =>
     plan("opencode", { "/home/a/.config/opencode/opencode.json": json({ permission }) }, more).notes.join();
@@ -377,20 +409,26 @@ describe("Claude Code without a terminal", () => {
     expect(said(args)).toBe("");
   });
 
-  it.each(["/home/a/.claude/settings.json", "/work/.claude/settings.json", "/work/.claude/settings.local.json"])(
-    "is not said to refuse where settings allow the calls: %s [run-clean]",
-    (path) => {
-      for (const rule of ["mcp__toolway", "mcp__toolway__*"]) expect(said([], { [path]: allowing(rule) })).toBe("");
-      expect(said([], { [path]: json({ permissions: { defaultMode: "bypassPermissions" } }) })).toBe("");
-      expect(said(["--settings", "s.json"], { "/work/s.json": allowing("mcp__toolway") })).toBe("");
-      expect(said([], { "/mine/settings.json": allowing("mcp__toolway") }, { CLAUDE_CONFIG_DIR: "/mine" })).toBe("");
-    },
-  );
+  it.each([
+    "/home/a/.claude/settings.json",
+    "/work/.claude/settings.json",
+    "/work/.claude/settings.local.json",
+    "/etc/claude-code/managed-settings.json",
+  ])("is not said to refuse where settings allow the calls: %s [run-clean]", (path) => {
+    for (const rule of ["mcp__toolway", "mcp__toolway__*"]) expect(said([], { [path]: allowing(rule) })).toBe("");
+    expect(said([], { [path]: json({ permissions: { defaultMode: "bypassPermissions" } }) })).toBe("");
+    expect(said(["--settings", "s.json"], { "/work/s.json": allowing("mcp__toolway") })).toBe("");
+    expect(said([], { "/mine/settings.json": allowing("mcp__toolway") }, { CLAUDE_CONFIG_DIR: "/mine" })).toBe("");
+  });
 
   it("is said to refuse where what is allowed is something else [run-clean]", () => {
     const files = { "/home/a/.claude/settings.json": allowing("Bash", "mcp__toolwayish", "mcp__*") };
     expect(said([], files)).toContain("will refuse calls");
     expect(said(["--allowedTools", "Bash"])).toContain("will refuse calls");
     expect(said(["--permission-mode", "acceptEdits"])).toContain("will refuse calls");
+    const managed = json({ permissions: { disableBypassPermissionsMode: "disable" } });
+    expect(said(["--dangerously-skip-permissions"], { "/etc/claude-code/managed-settings.json": managed })).toContain(
+      "will refuse calls",
+    );
   });
 });

@@ -42,21 +42,13 @@ function plan(facts: RunFacts): AgentPlan {
     headers: { Authorization: `Bearer {env:${SECRET_VARIABLE}}` },
   };
   const off = only ? [...servers].map(([one, [own]]) => [one, switchedOff(own)]) : [];
-  const permission = before["permission"];
+  const answers = answersOf([...configsByRank(facts, file, named), before]);
   const content = {
     ...before,
     mcp: { ...table(before["mcp"]), ...Object.fromEntries(off), [name]: entry },
-    // A word in its place is for all tools.
-    ...(approve
-      ? {
-          permission: {
-            ...(typeof permission === "string" ? { "*": permission } : table(permission)),
-            [`${name}_*`]: "allow",
-          },
-        }
-      : {}),
+    ...(approve ? { permission: { ...permissionOf(before), ...approval(name, answers) } } : {}),
   };
-  const isRefusing = asksFirst(name, [...configsByRank(facts, file, named), before]);
+  const isRefusing = asksFirst(name, answers);
   return {
     args,
     env: { [CONTENT]: JSON.stringify(content) },
@@ -81,25 +73,69 @@ function configsByRank(facts: RunFacts, named: string, inFolder: readonly string
   return paths.map((path) => contentOf(facts.read(path) ?? ""));
 }
 
-/** Whether calls of our tools are asked for, or of some of them. The last pattern that fits a tool counts. */
-function asksFirst(name: string, configs: readonly (ClientFields | undefined)[]): boolean {
-  // A key that a stronger file has too keeps its place.
+/** What is answered to which pattern. The last pattern that fits a tool counts. */
+type Answers = ReadonlyMap<string, unknown>;
+
+function permissionOf(config: ClientFields | undefined): ClientFields {
+  const permission = config?.["permission"];
+  // A word in its place is for all tools.
+  return typeof permission === "string" ? { "*": permission } : table(permission);
+}
+
+/** A key that a stronger file has too keeps its place. */
+function answersOf(configs: readonly (ClientFields | undefined)[]): Answers {
   const answers = new Map<string, unknown>();
   for (const config of configs) {
-    const permission = config?.["permission"];
-    const said = typeof permission === "string" ? { "*": permission } : table(permission);
-    for (const [pattern, answer] of Object.entries(said)) answers.set(pattern, answer);
+    for (const [pattern, answer] of Object.entries(permissionOf(config))) answers.set(pattern, answer);
   }
+  return answers;
+}
+
+/** What counts of it for our tools: what was said of all of them last, and what of some of them after that. */
+function forOurs(name: string, answers: Answers): { all: unknown; some: [pattern: string, answer: unknown][] } {
   const ours = `${name}_`;
-  let isAsking = false;
+  let all: unknown;
+  let some: [string, unknown][] = [];
   for (const [pattern, said] of answers) {
     const answer = typeof said === "string" ? said : table(said)["*"];
-    const isForAll = pattern.endsWith("*") && ours.startsWith(pattern.slice(0, -1));
-    const wantsSomebody = answer === "ask" || answer === "deny";
-    if (isForAll) isAsking = wantsSomebody;
-    else if (pattern.startsWith(ours)) isAsking ||= wantsSomebody;
+    if (isForAll(pattern, ours)) [all, some] = [answer, []];
+    else if (pattern.startsWith(ours)) some.push([pattern, answer]);
   }
-  return isAsking;
+  return { all, some };
+}
+
+function isForAll(pattern: string, ours: string): boolean {
+  return pattern.endsWith("*") && ours.startsWith(pattern.replace(/\*+$/, ""));
+}
+
+/** Whether calls of our tools are asked for, or of some of them. */
+function asksFirst(name: string, answers: Answers): boolean {
+  const { all, some } = forOurs(name, answers);
+  return [all, ...some.map(([, answer]) => answer)].some((answer) => answer === "ask" || answer === "deny");
+}
+
+/**
+ * Our tools need no question, but for those that are denied by name. Each pattern is one that no config has: of a key that is
+ * there already, the place would stay, and what comes behind it would count.
+ */
+function approval(name: string, answers: Answers): Record<string, string> {
+  const taken = new Set(answers.keys());
+  const denied = forOurs(name, answers).some.filter(([, answer]) => answer === "deny");
+  const patterns = [`${name}_*`, ...denied.map(([pattern]) => pattern)].map((pattern) => {
+    const free = freeSpelling(pattern, taken);
+    taken.add(free);
+    return free;
+  });
+  return Object.fromEntries(patterns.map((pattern, at) => [pattern, at === 0 ? "allow" : "deny"]));
+}
+
+/** Another pattern for the same tools: more stars are one, and a sign in a name's place is any. */
+function freeSpelling(pattern: string, taken: ReadonlySet<string>): string {
+  let free = pattern;
+  for (let at = pattern.length - 1; taken.has(free) && at >= 0; at--) {
+    free = pattern.includes("*") ? free.replace("*", "**") : `${pattern.slice(0, at)}?${pattern.slice(at + 1)}`;
+  }
+  return free;
 }
 
 /** Each file is checked by itself before they are merged: what an entry must have is repeated, and no header or variable of it. */
