@@ -6,11 +6,12 @@ import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
-import { BROWSER_MS, PageBrowser, secretOf } from "../fixtures/page.js";
+import { closeHttp } from "../fixtures/loopback.js";
+import { BROWSER_MS, PageBrowser, pressEnter, pressSure, secretOf } from "../fixtures/page.js";
 import { type Gateway, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
-import { statusOf, toolway } from "./operator.js";
+import { freshId, statusOf, toolway } from "./operator.js";
 
 const MARKUP = '<img src=x onerror="document.title=`taken`">';
 const EVIL = `Adds two numbers. \u202e${MARKUP}`;
@@ -20,10 +21,11 @@ const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` (${NO_BROWSER})` : ""}`, () => {
   let browser: PageBrowser;
   let gateway: Gateway;
+  let description: string;
 
   beforeAll(async () => {
     browser = await PageBrowser.launch();
-    const description = join(await temporaryDirectory(), "description");
+    description = join(await temporaryDirectory(), "description");
     await writeFile(description, "Adds two numbers.");
     const crash = {
       command: process.execPath,
@@ -45,7 +47,13 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await until("the change to be seen", async () => (await statusOf(gateway, "rug")).quarantined > 0);
   }, BROWSER_MS);
 
+  afterEach(() => browser?.closePages());
   afterAll(() => browser?.close());
+
+  /** A try before this one may have stopped it. */
+  const startRug = async () => {
+    if ((await statusOf(gateway, "rug")).state === "stopped") await toolway(gateway, "start", "rug");
+  };
 
   const open = (options: { view?: boolean; dark?: boolean } = {}) => browser.open(gateway, options);
 
@@ -55,15 +63,19 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await needs.filter({ hasText: "unset is misconfigured" }).waitFor();
     await needs.filter({ hasText: "rug changed its tools" }).waitFor();
     await needs.filter({ hasText: "toolway pins diff rug" }).waitFor();
-    expect(await page.title()).toMatch(/^\(\d\)/);
+    await expect.poll(() => page.title()).toMatch(/^\(\d\)/);
     // The code of the link is in no address any more, and no secret is.
     expect(page.url()).not.toContain("code");
-    await page.context().close();
   });
 
   it("shows what changed with what is hidden in it, and accepts it, as the command line then sees [host-12]", {
     timeout: BROWSER_MS,
   }, async () => {
+    if ((await statusOf(gateway, "rug")).quarantined === 0) {
+      await writeFile(description, `${EVIL} ${freshId("try")}`);
+      await toolway(gateway, "reload", "rug");
+      await until("another change", async () => (await statusOf(gateway, "rug")).quarantined > 0);
+    }
     const page = await open();
     await page.goto(`${new URL(page.url()).origin}/pins/rug`);
     await page.getByText("U+202E").first().waitFor();
@@ -78,7 +90,6 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await page.getByRole("button", { name: "Accept", exact: true }).click();
     await page.getByText("Every tool is as you accepted it.").waitFor();
     expect((await toolway(gateway, "pins")).out).toMatch(/rug +add +pinned/);
-    await page.context().close();
   });
 
   it("is as narrow as its window, however long a word of a server's is", { timeout: BROWSER_MS }, async () => {
@@ -93,22 +104,19 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await page.goto(new URL("/servers/crash", page.url()).href);
     await page.getByText("xxxxxxxx").first().waitFor();
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(400);
-    await page.context().close();
   });
 
   it("stops and starts a server by keyboard alone", { timeout: BROWSER_MS }, async () => {
+    await startRug();
     const page = await open();
     await page.keyboard.press("g");
     await page.keyboard.press("s");
     await page.getByRole("link", { name: "rug" }).press("Enter");
-    await page.getByRole("button", { name: "Stop", exact: true }).press("Enter");
-    await page.getByText("Agents get an error for its tools").waitFor();
-    await page.getByRole("button", { name: "Stop", exact: true }).press("Enter");
+    await pressSure(page, "Stop");
     await page.getByText("It was stopped by a person").waitFor();
     expect((await statusOf(gateway, "rug")).state).toBe("stopped");
-    await page.getByRole("button", { name: "Start", exact: true }).press("Enter");
-    await page.getByText("It answers.").waitFor({ timeout: BROWSER_MS / 2 });
-    await page.context().close();
+    await pressEnter(page.getByRole("button", { name: "Start", exact: true }));
+    await page.getByText("It answers.").waitFor();
   });
 
   it("finds a tool by `/`, tries it by a form that is in step with its JSON, and shows the call [calls-recorded]", {
@@ -123,12 +131,12 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     const json = page.getByRole("textbox", { name: "The arguments as JSON" });
     await page.getByRole("button", { name: "+ what" }).click();
     await page.getByRole("textbox", { name: "what", exact: true }).fill("Your colour?");
-    expect(JSON.parse(await json.inputValue())).toEqual({ what: "Your colour?" });
+    await expect.poll(async () => JSON.parse(await json.inputValue())).toEqual({ what: "Your colour?" });
     await json.fill('{ "what": "Your\\u202e <img src=x>?" }');
     await page.getByRole("button", { name: "Try", exact: true }).click();
     await page.getByText("Nothing says that this tool only reads").waitFor();
     await page.getByRole("button", { name: "Call it" }).click();
-    await page.getByText("The server asks").waitFor({ timeout: BROWSER_MS / 2 });
+    await page.getByText("The server asks").waitFor();
     await page.getByRole("textbox", { name: "answer *" }).fill("green");
     await page.getByRole("button", { name: "Answer" }).click();
     await page.getByRole("heading", { name: "Result" }).waitFor();
@@ -146,7 +154,6 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await page.getByText("asker took").waitFor();
     await page.getByRole("heading", { name: "asker/elicit" }).waitFor();
     expect(await page.locator("main img").count()).toBe(0);
-    await page.context().close();
   });
 
   it("shows a new token once, and it is a token", { timeout: BROWSER_MS }, async () => {
@@ -154,15 +161,15 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     const page = await open();
     await page.goto(`${new URL(page.url()).origin}/access`);
     await page.getByText("this door: metrics").waitFor();
-    await page.getByRole("textbox", { name: "Id" }).fill("laptop");
+    const id = freshId("laptop");
+    await page.getByRole("textbox", { name: "Id" }).fill(id);
     await page.getByRole("button", { name: "Create token" }).click();
     const shown = await page.locator(".secret code").textContent();
-    expect((await toolway(gateway, "token", "list")).out).toContain("laptop");
+    expect((await toolway(gateway, "token", "list")).out).toContain(id);
     expect(shown).toMatch(/^[\w-]{20,}$/);
     await page.reload();
     await page.getByRole("heading", { name: "Tokens" }).waitFor();
     expect(await page.content()).not.toContain(shown);
-    await page.context().close();
   });
 
   it("by a viewer's link has nothing that acts, and a second tab has the session too", {
@@ -178,12 +185,12 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     const tab = await page.context().newPage();
     await tab.goto(`${new URL(page.url()).origin}/servers`);
     await tab.getByRole("heading", { name: "Servers" }).waitFor();
-    await page.context().close();
   });
 
   it("works in a tab beside six that nobody looks at, which are live when somebody does [bounded]", {
     timeout: BROWSER_MS,
   }, async () => {
+    await startRug();
     const page = await open();
     const servers = `${new URL(page.url()).origin}/servers`;
     const tabs: Page[] = [];
@@ -205,7 +212,6 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await toolway(gateway, "stop", "rug");
     await shown?.getByText("stopped").waitFor();
     await toolway(gateway, "start", "rug");
-    await page.context().close();
   });
 
   it.each([false, true])(
@@ -241,7 +247,6 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
         }
       }
       expect(found).toEqual([]);
-      await page.context().close();
     },
   );
 
@@ -259,7 +264,6 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     const keys = () => new Set([...sent.join("\n").matchAll(/Bearer ([\w-]+)/g)].map(([, key]) => key));
     await until("the page to ask for something", () => keys().size > 0);
     const keysOfBefore = keys();
-    await gateway.stop("SIGKILL");
     const heard: string[] = [];
     const stranger = createServer((request, response) => {
       let body = "";
@@ -271,33 +275,35 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
         response.setHeader("content-type", "application/json").end('{"proof":"made up"}');
       });
     });
-    await until("the port to be free", () => listens(stranger, Number(port)));
-    await page.getByText("Another program listens where the gateway did since").waitFor({ timeout: BROWSER_MS / 2 });
-    await until("the page to try again", () => heard.length > 1);
-    expect(heard.join("\n")).not.toContain(secret);
-    stranger.closeAllConnections();
-    await new Promise((done) => stranger.close(done));
-    gateway = await gateway.again();
-    await page.getByText("● live").waitFor({ timeout: BROWSER_MS / 2 });
+    await gateway.stop("SIGKILL");
+    try {
+      await until("the port to be free", () => listens(stranger, Number(port)));
+      await page.getByText("Another program listens where the gateway did since").waitFor();
+      await until("the page to try again", () => heard.length > 1);
+      expect(heard.join("\n")).not.toContain(secret);
+    } finally {
+      // Another try needs one that runs.
+      await closeHttp(stranger);
+      gateway = await gateway.again();
+    }
+    await page.getByText("● live").waitFor();
     // A browser sends a request again that its gateway died over, to whoever listens then: nothing that is sent opens anything.
     expect(sent.join("\n")).not.toContain(secret);
     for (const key of keysOfBefore) {
       const answer = await fetch(new URL("/api/status", page.url()), { headers: { authorization: `Bearer ${key}` } });
       expect(answer.status).toBe(401);
     }
-    await page.context().close();
   });
 
   it("says so when its session has ended, and what gives a new one", { timeout: BROWSER_MS }, async () => {
     const page = await open();
     expect((await toolway(gateway, "dashboard", "--close")).out).toContain("The door is closed.");
-    await page.getByText("Toolway does not answer since").waitFor({ timeout: BROWSER_MS / 2 });
+    await page.getByText("Toolway does not answer since").waitFor();
     await toolway(gateway, "dashboard", "--print");
-    await page.getByText("This session has ended").waitFor({ timeout: BROWSER_MS / 2 });
+    await page.getByText("This session has ended").waitFor();
     // It does not try any more, and shows nothing of before.
     expect(await page.getByText("next try").count()).toBe(0);
     expect(await page.getByRole("navigation").count()).toBe(0);
-    await page.context().close();
   });
 
   it("asked nobody but its gateway, and the browser had nothing to complain of", () => {

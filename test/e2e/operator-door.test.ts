@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findGateway } from "../../src/control/client.js";
 import { type Gateway, startGateway, stdioFixture, until } from "./harness.js";
-import { createToken, statusOf, toolway } from "./operator.js";
+import { createToken, freshId, statusOf, toolway } from "./operator.js";
 
 describe("the operator's door, held open by the config", () => {
   let gateway: Gateway;
@@ -65,11 +65,13 @@ describe("the operator's door, held open by the config", () => {
   });
 
   it("is shown in the list of tokens, and shut for one that was revoked [token-ends]", async () => {
-    expect((await toolway(gateway, "token", "list")).out).toMatch(/door-metrics +\(door: metrics\)/);
-    await toolway(gateway, "token", "rotate", "door-metrics");
-    expect((await asking("/metrics", tokens["metrics"])).status).toBe(200);
-    await toolway(gateway, "token", "revoke", "door-metrics");
-    expect((await asking("/metrics", tokens["metrics"])).status).toBe(401);
+    const id = freshId("scraper");
+    const token = (await toolway(gateway, "token", "create", "--id", id, "--admin", "metrics")).out.trim();
+    expect((await toolway(gateway, "token", "list")).out).toMatch(new RegExp(`${id} +\\(door: metrics\\)`));
+    await toolway(gateway, "token", "rotate", id);
+    expect((await asking("/metrics", token)).status).toBe(200);
+    await toolway(gateway, "token", "revoke", id);
+    expect((await asking("/metrics", token)).status).toBe(401);
     const twice = await toolway(gateway, "token", "create", "--id", "door-viewer", "--role", "agent");
     expect(twice.err).toContain("has a token already");
   });

@@ -46,6 +46,25 @@ export async function createToken(
   return (await control.post<{ token: string }>("/tokens", { id, role, ...recipients })).token;
 }
 
+let ids = 0;
+
+/** Another at each try of a test: what the one before made is still there. */
+export function freshId(name: string): string {
+  return `${name}-${++ids}`;
+}
+
+/** Lets go and drops whatever writes are kept for these servers: what a try before this one left. */
+export async function emptyOutbox({ stateDir }: Pick<Gateway, "stateDir">, ...servers: string[]): Promise<void> {
+  const control = await controlOf(stateDir);
+  for (const server of servers) {
+    await control.post("/outbox/release", { server });
+    const { writes } = await control.get<{ writes: readonly { id: string }[] }>(`/outbox?server=${server}`);
+    // One that is with its server at this moment is not dropped, and ends by itself.
+    // Dropped, and dropped again: the first is told to its agent, the second forgets it.
+    for (const { id } of [...writes, ...writes]) await control.post(`/outbox/writes/${id}/drop`, {}).catch(() => {});
+  }
+}
+
 async function controlOf(stateDir: string) {
   const control = await findGateway(stateDir);
   if (control === undefined) throw new Error(`No gateway runs in ${stateDir}.`);

@@ -4,13 +4,13 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { figure } from "../faults/length.js";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
 import { BROWSER_MS, PageBrowser } from "../fixtures/page.js";
 import { type Gateway, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
-import { callTool, createToken, hasTool, statusOf, statusOfAll, toolway } from "./operator.js";
+import { callTool, createToken, emptyOutbox, freshId, hasTool, statusOf, statusOfAll, toolway } from "./operator.js";
 
 type How = "mouse" | "keyboard";
 
@@ -63,6 +63,7 @@ describe.skipIf(chromium === undefined)(
       await until("the tools to be pinned", async () => (await toolway(gateway, "pins")).out.includes("add"));
     }, BROWSER_MS);
 
+    afterEach(() => browser?.closePages());
     afterAll(async () => {
       closeBareClients();
       await browser?.close();
@@ -97,6 +98,8 @@ describe.skipIf(chromium === undefined)(
         await asked.getByRole("button", { name: label, exact: true }).click();
         return;
       }
+      // No Tab leads to one that is disabled.
+      await until(`${label} to be enabled`, () => button.isEnabled());
       await tabTo(page, button);
       await page.keyboard.press("Enter");
       if (sure === undefined) return;
@@ -109,6 +112,11 @@ describe.skipIf(chromium === undefined)(
 
     const says = async (pattern: RegExp, ...words: string[]) =>
       until(`${words.join(" ")} to say ${pattern}`, async () => pattern.test((await toolway(gateway, ...words)).out));
+
+    /** A try before this one may have stopped it. */
+    const start = async (server: string) => {
+      if ((await statusOf(gateway, server)).state === "stopped") await toolway(gateway, "start", server);
+    };
 
     it("gives a question the focus when it appears, leaves it there while the page changes, and takes it back to the button", {
       timeout: BROWSER_MS,
@@ -135,13 +143,13 @@ describe.skipIf(chromium === undefined)(
       expect(await isFocused(question)).toBe(true);
       await question.getByRole("button", { name: "Keep it" }).press("Enter");
       await until("the button to have the focus", () => isFocused(button));
-      await page.context().close();
     });
 
     it("begins nothing about a row until what the last act changed is read again", {
       timeout: BROWSER_MS,
     }, async () => {
-      await Promise.all(["one", "two"].map((id) => createToken(gateway, id, "default")));
+      const [one, two] = [freshId("one"), freshId("two")];
+      await Promise.all([one, two].map((id) => createToken(gateway, id, "default")));
       const page = await browser.open(gateway);
       await at(page, "/access");
       const of = (id: string, label: string) =>
@@ -149,7 +157,7 @@ describe.skipIf(chromium === undefined)(
           .getByRole("row")
           .filter({ has: page.getByRole("rowheader", { name: id, exact: true }) })
           .getByRole("button", { name: label, exact: true });
-      await of("one", "Rotate").waitFor();
+      await of(one, "Rotate").waitFor();
       let readAgain = () => {};
       const isHeld = new Promise<void>((held) => {
         void page.route("**/api/tokens", async (route) => {
@@ -160,17 +168,16 @@ describe.skipIf(chromium === undefined)(
           await route.continue();
         });
       });
-      await of("one", "Rotate").click();
-      await of("one", "Rotate").click();
+      await of(one, "Rotate").click();
+      await of(one, "Rotate").click();
       await isHeld;
-      expect(await of("one", "Rotate").getAttribute("aria-disabled")).toBe("true");
-      expect(await isFocused(of("one", "Rotate"))).toBe(true);
-      expect(await of("one", "Revoke").isDisabled()).toBe(true);
-      expect(await of("two", "Revoke").isDisabled()).toBe(false);
+      expect(await of(one, "Rotate").getAttribute("aria-disabled")).toBe("true");
+      expect(await isFocused(of(one, "Rotate"))).toBe(true);
+      expect(await of(one, "Revoke").isDisabled()).toBe(true);
+      expect(await of(two, "Revoke").isDisabled()).toBe(false);
       readAgain();
-      await until("the next act to be possible", () => of("one", "Revoke").isEnabled());
-      expect(await isFocused(of("one", "Rotate"))).toBe(true);
-      await page.context().close();
+      await until("the next act to be possible", () => of(one, "Revoke").isEnabled());
+      expect(await isFocused(of(one, "Rotate"))).toBe(true);
     });
 
     it.each(HOWS)(
@@ -179,6 +186,7 @@ describe.skipIf(chromium === undefined)(
         timeout: BROWSER_MS,
       },
       async (how) => {
+        await start("rug");
         const page = await browser.open(gateway);
         const main = page.locator("main");
         await at(page, "/servers/rug");
@@ -192,7 +200,6 @@ describe.skipIf(chromium === undefined)(
           const now = await statusOf(gateway, "rug");
           return now.state === "ready" && now.pid !== pid;
         });
-        await page.context().close();
       },
     );
 
@@ -202,7 +209,8 @@ describe.skipIf(chromium === undefined)(
         timeout: BROWSER_MS,
       },
       async (how) => {
-        await writeFile(description, `Adds two numbers, by the ${how}.`);
+        await start("rug");
+        await writeFile(description, `Adds two numbers, ${freshId(`by the ${how}`)}.`);
         await toolway(gateway, "reload", "rug");
         await until("the change to be seen", async () => (await statusOf(gateway, "rug")).quarantined > 0);
         const page = await browser.open(gateway);
@@ -212,7 +220,6 @@ describe.skipIf(chromium === undefined)(
         await says(/rug +add +rejected/, "pins");
         await press(page, how, main, "Accept", "Agents see the tool as it is now");
         await says(/rug +add +pinned/, "pins");
-        await page.context().close();
       },
     );
 
@@ -225,7 +232,7 @@ describe.skipIf(chromium === undefined)(
         const page = await browser.open(gateway);
         const main = page.locator("main");
         await at(page, "/access");
-        const id = `of-${how}`;
+        const id = freshId(`of-${how}`);
         const field = page.getByRole("textbox", { name: "Id" });
         if (how === "mouse") await field.click();
         else await tabTo(page, field);
@@ -243,7 +250,6 @@ describe.skipIf(chromium === undefined)(
         expect(await hasTool(gateway.url, "echo", await secret())).toBe(true);
         await press(page, how, row, "Revoke", "Whoever uses it is cut off");
         await until("it to be gone", async () => !(await toolway(gateway, "token", "list")).out.includes(id));
-        await page.context().close();
       },
     );
 
@@ -253,10 +259,12 @@ describe.skipIf(chromium === undefined)(
         timeout: BROWSER_MS,
       },
       async (how) => {
+        await emptyOutbox(gateway, "ledger");
+        await start("ledger");
         const page = await browser.open(gateway);
         await until("the server", async () => (await statusOf(gateway, "ledger")).state === "ready");
         // Three whose server dies before it answers, and one that waits for it.
-        const names = ["done", "failed", "again"].map((as) => `${as}-${how}`);
+        const names = ["done", "failed", "again"].map((as) => freshId(`${as}-${how}`));
         const lost = names.map((text) => callTool(gateway.url, "note", { text, ms: WRITE_MS }, token));
         await until("the writes to be with the server", async () => {
           const noted = await readFile(ledgerFile, "utf8");
@@ -266,7 +274,7 @@ describe.skipIf(chromium === undefined)(
         await Promise.all(lost);
         await until("the outcomes to be unknown", async () => (await statusOfAll(gateway)).outbox?.unknown === 3);
         await toolway(gateway, "stop", "ledger");
-        await callTool(gateway.url, "note", { text: `waits-${how}` }, token);
+        await callTool(gateway.url, "note", { text: freshId(`waits-${how}`) }, token);
         const writes = await writesOf();
         await at(page, "/waiting");
         const row = (state: string) => page.getByRole("row").filter({ hasText: state }).first();
@@ -287,7 +295,7 @@ describe.skipIf(chromium === undefined)(
           return states.every((state) => state === "done" || state === "cancelled");
         });
         await toolway(gateway, "stop", "ledger");
-        await callTool(gateway.url, "note", { text: `held-${how}` }, token);
+        await callTool(gateway.url, "note", { text: freshId(`held-${how}`) }, token);
         await toolway(gateway, "outbox", "hold", "ledger");
         await at(page, "/");
         const need = page.locator(".need").filter({ hasText: "for ledger" }).first();
@@ -295,7 +303,6 @@ describe.skipIf(chromium === undefined)(
         await until("no lane on hold", async () => (await statusOfAll(gateway)).outbox?.held.length === 0);
         await toolway(gateway, "start", "ledger");
         await until("it to be delivered", async () => (await statusOfAll(gateway)).outbox?.waiting === 0);
-        await page.context().close();
       },
     );
 
@@ -312,15 +319,15 @@ describe.skipIf(chromium === undefined)(
         timeout: BROWSER_MS,
       },
       async (how) => {
-        for (const id of [`again-${how}`, `drop-${how}`]) await die(id);
+        const [again, gone] = [freshId(`again-${how}`), freshId(`drop-${how}`)];
+        for (const id of [again, gone]) await die(id);
         const page = await browser.open(gateway);
         await at(page, "/waiting");
         const letter = (id: string) => page.locator("li").filter({ hasText: id });
-        await press(page, how, letter(`again-${how}`), "Retry");
-        await until("it to be sent again", async () => !(await dead()).includes(`again-${how}`));
-        await press(page, how, letter(`drop-${how}`), "Drop", "It is gone for good");
-        await until("it to be gone", async () => !(await dead()).includes(`drop-${how}`));
-        await page.context().close();
+        await press(page, how, letter(again), "Retry");
+        await until("it to be sent again", async () => !(await dead()).includes(again));
+        await press(page, how, letter(gone), "Drop", "It is gone for good");
+        await until("it to be gone", async () => !(await dead()).includes(gone));
       },
     );
 
@@ -350,6 +357,10 @@ describe.skipIf(chromium === undefined)(
         timeout: BROWSER_MS,
       },
       async (how) => {
+        for (const { server, tool } of (await statusOfAll(gateway)).recordings) {
+          await toolway(gateway, "record", `${server}/${tool ?? ""}`, "--stop");
+        }
+        await start("ledger");
         const page = await browser.open(gateway);
         const main = page.locator("main");
         await at(page, "/tools/echo");
@@ -375,7 +386,6 @@ describe.skipIf(chromium === undefined)(
         await until("the end of it", async () => (await statusOfAll(gateway)).recordings.length === 0);
         await at(page, "/config");
         await press(page, how, main, "Read it again");
-        await page.context().close();
       },
     );
 

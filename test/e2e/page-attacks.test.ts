@@ -5,7 +5,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { closeHttp, listenOnLoopback } from "../fixtures/loopback.js";
 import { type MetricCollector, startCollector } from "../fixtures/metric-collector.js";
@@ -124,6 +124,7 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
     });
   }, BROWSER_MS);
 
+  afterEach(() => browser?.closePages());
   afterAll(async () => {
     await browser?.close();
     collector?.close();
@@ -165,7 +166,6 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
       await foreign.waitForURL(`${door}/api/reload`);
       expect(await foreign.locator("body").textContent()).toContain("Pages of other sites get nothing here");
       expect(await acts()).toEqual(before);
-      await page.context().close();
     },
   );
 
@@ -202,7 +202,6 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
       await until("the frame to be refused", () => foreign.frames()[1]?.url().startsWith("chrome-error:") === true);
       await foreign.close();
     }
-    await page.context().close();
   });
 
   it("by another name of this machine is a page without a session, and gets none from a tab beside it", {
@@ -215,7 +214,6 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
     await other.getByText("Open this page by `toolway dashboard`").waitFor();
     expect(await other.evaluate("sessionStorage.length + localStorage.length")).toBe(0);
     expect(await inPage(other, ASK, `http://127.0.0.1:${port}/api/status`)).toBe("refused");
-    await page.context().close();
   });
 
   it("shows what a hostile server or agent wrote as text, with what is hidden in it, and runs none of it [terminal-inert]", {
@@ -229,7 +227,6 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
     await callTool(gateway.url, "bad", {}, token, client);
     const page = await browser.open(gateway);
     const complaints = browser.complaints.length;
-    const title = await page.title();
     /** Looks at what is there: nothing of it is an element, a link that runs, or out of sight. */
     const isInert = async (...shown: string[]) => {
       const main = page.locator("main");
@@ -237,7 +234,8 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
       // Options have no chips: what is hidden is written out in them.
       expect(await main.textContent()).not.toMatch(/[\u202e\u200b]/);
       expect(await main.locator("img, script, iframe, [onerror], [href^='javascript:']").count()).toBe(0);
-      expect(await page.title()).not.toBe("pwned");
+      // It has the number of what needs a person before it, which may be another one at any time.
+      await expect.poll(() => page.title()).toMatch(/^(\(\d+\) )?toolway\.json$/);
     };
     const at = async (path: string) => {
       await page.goto(new URL(path, page.url()).href);
@@ -267,9 +265,7 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
     await at("/tools/bad");
     await tried();
     await isInert("failed <img");
-    expect(await page.title()).toBe(title);
     expect(browser.complaints.slice(complaints)).toEqual([]);
-    await page.context().close();
   });
 
   it("shows, keeps, counts and sends no secret of a call, an entry, a token or an address [secrets-unseen]", {
@@ -334,7 +330,6 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
       return Object.entries(all).flatMap(([what, value]) => (text.includes(value) ? [`${what} in the ${place}`] : []));
     });
     expect(found).toEqual([]);
-    await page.context().close();
   });
 });
 

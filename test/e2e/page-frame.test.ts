@@ -4,11 +4,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { makeEngineKey } from "../../src/gateway/engine/keys.js";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
-import { BROWSER_MS, PageBrowser } from "../fixtures/page.js";
+import { BROWSER_MS, PageBrowser, pressEnter } from "../fixtures/page.js";
 import { cli, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { callTool, hasTool, runCli, statusOf, statusOfAll, toolway } from "./operator.js";
 
@@ -22,6 +22,7 @@ describe.skipIf(NOTHING_THERE !== "")(`the frame of the page${NOTHING_THERE}`, (
     browser = await PageBrowser.launch();
   }, BROWSER_MS);
 
+  afterEach(() => browser?.closePages());
   afterAll(async () => {
     for (const child of children) child.kill();
     await browser?.close();
@@ -53,15 +54,19 @@ describe.skipIf(NOTHING_THERE !== "")(`the frame of the page${NOTHING_THERE}`, (
     const page = await browser.open(one);
     await page.getByText("One other gateway is on this engine").click();
     const rows = page.locator(".gateways tbody tr");
+    await rows.nth(1).waitFor();
     expect(await rows.count()).toBe(2);
     const [own, their] = await seen();
     await rows.nth(0).filter({ hasText: "this one" }).waitFor();
     for (const [n, gateway] of [own, their].entries()) {
-      const text = await rows.nth(n).textContent();
       const { gateway: name, version, config: hash, place } = gateway ?? {};
-      for (const part of [name, version, hash, place?.host, place?.address]) expect(text).toContain(part);
+      for (const part of [name, version, hash, place?.host, place?.address]) {
+        await expect.poll(() => rows.nth(n).textContent()).toContain(part);
+      }
     }
-    expect((await rows.locator("td.number").allInnerTexts()).reduce((sum, text) => sum + Number(text), 0)).toBe(64);
+    const shares = async () =>
+      (await rows.locator("td.number").allInnerTexts()).reduce((sum, text) => sum + Number(text), 0);
+    await expect.poll(shares).toBe(64);
     // The command line says the same.
     const { out } = await toolway(one, "drain");
     for (const part of [own?.gateway, their?.gateway, their?.config]) expect(out).toContain(part);
@@ -75,7 +80,6 @@ describe.skipIf(NOTHING_THERE !== "")(`the frame of the page${NOTHING_THERE}`, (
     await rows.filter({ hasText: "another config" }).waitFor();
     await at(page, "/");
     await page.locator(".need").filter({ hasText: "Another gateway goes by another config" }).waitFor();
-    await page.context().close();
     await Promise.all([one.stop(), other.stop()]);
   });
 
@@ -98,10 +102,9 @@ describe.skipIf(NOTHING_THERE !== "")(`the frame of the page${NOTHING_THERE}`, (
     expect(await page.getByText("Writes").count()).toBe(0);
     await at(page, "/access");
     await page.getByRole("textbox", { name: "Id" }).fill("studio");
-    await page.getByRole("button", { name: "Create token" }).press("Enter");
+    await pressEnter(page.getByRole("button", { name: "Create token" }));
     await page.locator(".secret code").waitFor();
     expect((await runCli("token", "list", "--state", stateDir)).out).toContain("studio");
-    await page.context().close();
     expect((await runCli("dashboard", "--close", "--state", stateDir)).out).toContain("The door is closed.");
   });
 
@@ -111,6 +114,7 @@ describe.skipIf(NOTHING_THERE !== "")(`the frame of the page${NOTHING_THERE}`, (
     const gateway = await startGateway({ mcpServers: {} });
     const { out } = await toolway(gateway, "dashboard", "--print");
     const page = await (await browser.browser.newContext({ locale: "en-GB" })).newPage();
+    page.setDefaultTimeout(BROWSER_MS / 2);
     browser.listen(page, new URL(out.trim()).origin);
     await page.goto(out.trim());
     await page.getByRole("heading", { name: "No servers yet" }).waitFor();
@@ -146,13 +150,10 @@ describe.skipIf(NOTHING_THERE !== "")(`the frame of the page${NOTHING_THERE}`, (
       .waitFor();
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     const again = await gateway.again();
-    await page.getByText("● live").waitFor({ timeout: BROWSER_MS / 2 });
+    await page.getByText("● live").waitFor();
     await toolway(again, "dashboard", "--close");
     await toolway(again, "dashboard", "--print");
-    await page
-      .getByText("This session has ended: `toolway dashboard` gives a new link.")
-      .waitFor({ timeout: BROWSER_MS / 2 });
-    await page.context().close();
+    await page.getByText("This session has ended: `toolway dashboard` gives a new link.").waitFor();
   });
 
   it("asked nobody but its gateway, and the browser had nothing to complain of", () => {

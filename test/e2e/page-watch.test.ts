@@ -5,12 +5,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
-import { BROWSER_MS, PageBrowser, secretOf } from "../fixtures/page.js";
+import { BROWSER_MS, PageBrowser, pressEnter, secretOf } from "../fixtures/page.js";
 import { cli, type Gateway, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
-import { callTool, createToken, statusOfAll, toolway } from "./operator.js";
+import { callTool, createToken, freshId, statusOfAll, toolway } from "./operator.js";
 
 /** It is in the entry of the server, and in what is sent to it. */
 const CANARY = "canary-7f3a9c51d2";
@@ -54,6 +54,7 @@ describe.skipIf(chromium === undefined)(`what is watched${chromium === undefined
     worker.send({ kind: "subscribe" });
   }, BROWSER_MS);
 
+  afterEach(() => browser?.closePages());
   afterAll(async () => {
     closeBareClients();
     sharer?.kill();
@@ -65,6 +66,7 @@ describe.skipIf(chromium === undefined)(`what is watched${chromium === undefined
   it("records for a while what a call was given and gave, says so on every page, and shows it to operators alone [bodies-unkept] [secrets-unseen]", {
     timeout: BROWSER_MS,
   }, async () => {
+    if ((await statusOfAll(gateway)).recordings.length > 0) await toolway(gateway, "record", "ledger/echo", "--stop");
     const [page, viewer] = await Promise.all([browser.open(gateway), browser.open(gateway, { view: true })]);
     await callTool(gateway.url, "echo", { text: `${GIVEN} before` });
     expect((await toolway(gateway, "record", "ledger/echo", "--for", "10m")).out).toContain("is recorded until");
@@ -94,8 +96,7 @@ describe.skipIf(chromium === undefined)(`what is watched${chromium === undefined
     // Back to the form, with what was given, which is in no address.
     await page.getByRole("button", { name: "Try again" }).click();
     const json = page.getByRole("textbox", { name: "The arguments as JSON" });
-    await json.waitFor();
-    expect(await json.inputValue()).toContain(GIVEN);
+    await expect.poll(() => json.inputValue()).toContain(GIVEN);
     expect(page.url()).not.toContain(GIVEN);
     await page.getByRole("button", { name: "Stop recording" }).click();
     await page.getByText(note).waitFor({ state: "detached" });
@@ -105,13 +106,14 @@ describe.skipIf(chromium === undefined)(`what is watched${chromium === undefined
     await at(page, pathname);
     await page.getByRole("button", { name: "Try again" }).waitFor();
     expect(await page.content()).not.toContain(GIVEN);
-    await Promise.all([page.context().close(), viewer.context().close()]);
   });
 
   it("asks where nobody is at a terminal, with what it would be called with, and runs what is allowed", {
     timeout: BROWSER_MS,
   }, async () => {
+    for (const { id } of (await statusOfAll(gateway)).asks) await toolway(gateway, "asks", "answer", String(id), "no");
     const page = await browser.open(gateway);
+    const [byMouse, byKeyboard, byLine] = [freshId("by-mouse"), freshId("by-keyboard"), freshId("by-line")];
     const wanted = async (id: string) => {
       worker.deliver("studio", id, { op: "call", tool: "note", arguments: { text: id } });
       await until("the question", async () => (await statusOfAll(gateway)).asks.length === 1);
@@ -123,29 +125,28 @@ describe.skipIf(chromium === undefined)(`what is watched${chromium === undefined
         if (message["correlation_id"] === id) return JSON.stringify(message["body"]);
       }
     };
-    await wanted("by-mouse");
+    await wanted(byMouse);
     const row = page.locator(".need").filter({ hasText: "w wants to call ledger/note" });
-    await row.getByText('{"text":"by-mouse"}').waitFor();
+    await row.getByText(`{"text":"${byMouse}"}`).waitFor();
     await row.getByText(/\d+ s left/).waitFor();
     await row.getByRole("button", { name: "Let it run" }).click();
-    expect(await reply("by-mouse")).toContain('"success":true');
+    expect(await reply(byMouse)).toContain('"success":true');
     // It has its place for as long as the pointer is there.
     await row.getByText("This is over.").waitFor();
     await page.mouse.move(1, 1);
     await row.waitFor({ state: "detached" });
-    await wanted("by-keyboard");
-    await row.getByText('{"text":"by-keyboard"}').waitFor();
-    await row.getByRole("button", { name: "Refuse" }).press("Enter");
-    expect(await reply("by-keyboard")).toContain("said no");
-    await wanted("by-line");
+    await wanted(byKeyboard);
+    await row.getByText(`{"text":"${byKeyboard}"}`).waitFor();
+    await pressEnter(row.getByRole("button", { name: "Refuse" }));
+    expect(await reply(byKeyboard)).toContain("said no");
+    await wanted(byLine);
     const { out } = await toolway(gateway, "asks");
-    expect(out).toContain("by-line");
+    expect(out).toContain(byLine);
     const id = /^(\d+) /m.exec(out)?.[1] ?? "";
     expect((await toolway(gateway, "asks", "answer", id, "yes")).out).toContain("It runs.");
-    expect(await reply("by-line")).toContain('"success":true');
+    expect(await reply(byLine)).toContain('"success":true');
     expect((await toolway(gateway, "asks", "answer", id, "yes")).err).toContain("Nobody waits");
     await row.waitFor({ state: "detached" });
-    await page.context().close();
   });
 
   it("finds lines of the audit log with the acts before it, checks its chain, names a changed line, and saves a file [audit-tells]", {
@@ -176,12 +177,11 @@ describe.skipIf(chromium === undefined)(`what is watched${chromium === undefined
     const [file = ""] = await readdir(folder);
     const text = await readFile(join(folder, file), "utf8");
     await writeFile(join(folder, file), text.replace('"tool":"echo"', '"tool":"ecco"'));
+    onTestFinished(() => writeFile(join(folder, file), text));
     await page.getByRole("button", { name: "Check it" }).click();
     await page.locator(".trouble").filter({ hasText: file }).waitFor();
     const { code } = await toolway(gateway, "audit", "verify");
     expect(code).toBe(1);
-    await writeFile(join(folder, file), text);
-    await page.context().close();
   });
 
   it("asked nobody but its gateway, and the browser had nothing to complain of", () => {
