@@ -58,10 +58,10 @@ export function needsOf(known: Known): Need[] {
     ...(mailboxes?.problem === undefined ? [] : [noMailboxesNeed(mailboxes.problem)]),
     ...servers.flatMap(needsOfServer),
     ...(config?.error === undefined ? [] : [editNeed(config.error, config.errorAt)]),
-    ...(config?.unusedPatterns ?? []).map(patternNeed),
+    ...(config?.unusedPatterns ?? []).map((text) => patternNeed(text, config?.unusedSince?.[text])),
     ...(outbox === undefined ? [] : outboxNeeds(outbox)),
     ...(mailboxes === undefined || mailboxes.dead === 0 ? [] : [deadNeed(mailboxes.dead, mailboxes.deadSince)]),
-    ...shares.filter(({ state }) => state === "refused").map(({ mailbox, why = "" }) => shareNeed(mailbox, why)),
+    ...shares.filter(({ state }) => state === "refused").map(shareNeed),
     ...endingTokens.map(tokenNeed),
   ];
 }
@@ -228,11 +228,12 @@ function editNeed(error: string, since: string | undefined): Need {
   };
 }
 
-function patternNeed(text: string): Need {
+function patternNeed(text: string, since: string | undefined): Need {
   return {
     key: `pattern/${text}`,
     what: "A pattern fits no tool",
     why: sentence(text),
+    since,
     line: "toolway config check",
     href: "/config",
   };
@@ -244,7 +245,8 @@ function outboxNeeds(outbox: NonNullable<GatewayStatus["outbox"]>): Need[] {
     const what =
       outbox.unknown === 1 ? "One write has an unknown outcome" : `${outbox.unknown} writes have an unknown outcome`;
     const why = "They may have happened. Look at the server, then say which it was.";
-    needs.push({ key: "unknown", what, why, line: "toolway outbox list --only unknown", href: "/waiting" });
+    const line = "toolway outbox list --only unknown";
+    needs.push({ key: "unknown", what, why, since: outbox.unknownAt, line, href: "/waiting" });
   }
   for (const { server, lane, depth, why, oldestAt } of outbox.held) {
     const line = `toolway outbox release ${shellWord(server)}`;
@@ -270,11 +272,12 @@ function deadNeed(dead: number, since: string | undefined): Need {
   return { key: "dead", what, why, since, line: "toolway mailbox list", href: "/waiting" };
 }
 
-function shareNeed(mailbox: string, why: string): Need {
+function shareNeed({ mailbox, why = "", since }: GatewayStatus["shares"][number]): Need {
   return {
     key: `share/${mailbox}`,
     what: `The mailbox ${mailbox} is refused`,
     why: sentence(why === "" ? "The broker does not want us" : why),
+    since,
     line: `toolway token create --id ${shellWord(mailbox)} --role sharer`,
     href: "/",
   };

@@ -101,17 +101,22 @@ describe("what needs a person", () => {
         server("backoff", { credential: { needsLogin: true } }),
         server("ready", { since: "2020-01-01T00:00:00.000Z", quarantined: 1, quarantinedAt: at }),
       ],
-      config: { path: "/c", error: "no JSON", errorAt: at, warnings: [], unusedPatterns: [], waitsForRestart: [] },
+      config: {
+        ...{ path: "/c", error: "no JSON", errorAt: at, warnings: [], waitsForRestart: [] },
+        ...{ unusedPatterns: ["p"], unusedSince: { p: at } },
+      },
       outbox: {
-        ...{ waiting: 1, oldestAt: at, unknown: 0, heldCount: 1 },
+        ...{ waiting: 1, oldestAt: at, unknown: 1, unknownAt: at, heldCount: 1 },
         held: [{ server: "s", lane: "a", depth: 1, why: "x", oldestAt: at }],
       },
       mailboxes: { ...none, dead: 1, deadSince: at },
+      shares: [{ mailbox: "m", state: "refused", since: at }] as unknown as Known["shares"],
     });
     expect(needs.map(({ key, since }) => [key, since])).toEqual(
-      ["config/misconfigured", "ejected/ejected", "login/backoff", "pins/ready", "edit", "lane/s/a", "dead"].map(
-        (key) => [key, at],
-      ),
+      [
+        ...["config/misconfigured", "ejected/ejected", "login/backoff", "pins/ready", "edit", "pattern/p", "unknown"],
+        ...["lane/s/a", "dead", "share/m"],
+      ].map((key) => [key, at]),
     );
     // Of one that answers without a login, when it came up says nothing.
     const [login] = needsOf({ ...NOTHING, servers: [server("ready", { credential: { needsLogin: true } })] });

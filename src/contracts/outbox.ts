@@ -174,6 +174,8 @@ export interface OutboxTotals {
   readonly waiting: number;
   readonly oldestMs: number | undefined;
   readonly unknown: number;
+  /** Since when the first of these is. */
+  readonly unknownMs?: number | undefined;
   /** The lanes that do not go on by themselves, the first of them. */
   readonly held: readonly OutboxLane[];
   readonly heldCount: number;
@@ -229,6 +231,8 @@ export interface OutboxStatus {
   readonly oldestAt: string | undefined;
   /** Writes whose outcome is unknown. */
   readonly unknown: number;
+  /** Since when the first of these is, as a time. */
+  readonly unknownAt?: string | undefined;
   /** The lanes that do not go on by themselves, the first of them. */
   readonly held: readonly {
     readonly server: string;

@@ -162,6 +162,8 @@ export interface SharedMailbox {
   readonly mailbox: string;
   /** `refused`: the broker does not want us, and nothing is tried again. */
   readonly state: "dialling" | "connected" | "waiting" | "refused" | "stopped";
+  /** Since when it is in this state. */
+  readonly since?: string | undefined;
   /** Why it is not connected. */
   readonly why?: string;
   /** When the broker is dialled again, from when this was said. */
@@ -194,6 +196,8 @@ export interface GatewayStatus {
     readonly warnings: readonly string[];
     /** Patterns of roles and menus that fit no tool of the servers whose tools are known, and what may have been meant. */
     readonly unusedPatterns: readonly string[];
+    /** Since when each of them fits none. */
+    readonly unusedSince?: Readonly<Record<string, string>> | undefined;
     /** Keys that were edited and take effect at the next start only. */
     readonly waitsForRestart: readonly string[];
     /** What the last edit that was applied has changed. Undefined where none was since the start. */

@@ -81,6 +81,7 @@ export class ConfigInUse {
       errorAt: this.#errorAt,
       warnings,
       unusedPatterns: this.#stages.patterns.now(this.#current),
+      unusedSince: this.#stages.patterns.since(),
       waitsForRestart: waitsForRestart(this.#parts.config, this.#current),
       lastEdit: this.#lastEdit,
     };

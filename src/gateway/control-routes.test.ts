@@ -118,6 +118,7 @@ describe("routes about kept calls", () => {
         waiting: 3,
         oldestMs: 4_000,
         unknown: 1,
+        unknownMs: 6_000,
         held: [bob].slice(0, maxHeld),
         heldCount: 1,
       }),
@@ -139,6 +140,7 @@ describe("routes about kept calls", () => {
       waiting: 3,
       oldestAt: "1970-01-01T00:00:04.000Z",
       unknown: 1,
+      unknownAt: "1970-01-01T00:00:06.000Z",
       held: [{ server: "s", lane: "bob", depth: 1, why: "it is quarantined", oldestAt: "1970-01-01T00:00:04.000Z" }],
       heldCount: 1,
     });

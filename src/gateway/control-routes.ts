@@ -499,11 +499,11 @@ function withoutOutcome({
 const MAX_HELD_SHOWN = 10;
 
 export function outboxStatus(operator: OutboxOperator): OutboxStatus {
-  const { waiting, oldestMs, unknown, heldCount, held } = operator.totals(MAX_HELD_SHOWN);
+  const { waiting, oldestMs, unknown, unknownMs, heldCount, held } = operator.totals(MAX_HELD_SHOWN);
   const shown = held.map(({ server, lane, depth, heldFor, oldestMs: bornMs }) => {
     return { server, lane, depth, why: heldFor ?? "", oldestAt: isoTime(bornMs) };
   });
-  return { waiting, oldestAt: isoTime(oldestMs), unknown, held: shown, heldCount };
+  return { waiting, oldestAt: isoTime(oldestMs), unknown, unknownAt: isoTime(unknownMs), held: shown, heldCount };
 }
 
 function rangeIn(query: URLSearchParams): { offset: number; limit: number } {

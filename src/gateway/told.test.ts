@@ -47,13 +47,16 @@ const said = (text: string) => lines.filter((line) => line.includes(text)).lengt
 
 it("a pattern that fits no tool is in the status and, once, in the log, when the tools are known [status-true]", async () => {
   expect(gateway.status().config.unusedPatterns).toEqual([UNUSED]);
+  const since = gateway.status().config.unusedSince;
+  expect(since).toEqual({ [UNUSED]: A_TIME });
   await vi.waitFor(() => expect(said(UNUSED)).toBe(1), SOON);
+  expect(gateway.status().config.unusedSince).toEqual(since);
 });
 
 it("a reload says what changed, and what fits nothing now [status-true]", async () => {
   write({ roles: { reader: { deny: ["rug/announce"] } } });
   expect(await gateway.reload()).toEqual({ changes: ["roles"] });
-  expect(gateway.status().config.unusedPatterns).toEqual([]);
+  expect(gateway.status().config).toMatchObject({ unusedPatterns: [], unusedSince: {} });
   expect(said("config applied: roles")).toBe(1);
   write({ roles: { reader: { deny: ["rug/anounce"] } } });
   await gateway.reload();

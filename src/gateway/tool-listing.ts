@@ -6,6 +6,7 @@ import type { Config } from "../config/config.js";
 import { exposedName, ownToolName } from "../contracts/names.js";
 import { unusedPatterns } from "../policy/unused-patterns.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
+import { isoTime, systemClock } from "../runtime/clock.js";
 import { safeLine } from "./state/state.js";
 import type { StoredPins } from "./state/stored-pins.js";
 
@@ -94,6 +95,8 @@ export class UnusedPatterns {
   readonly #catalog: Catalog;
   readonly #log: (text: string) => void;
   #found: { config?: Config; version: number; texts: readonly string[] } = { version: -1, texts: [] };
+  /** When each of those that were found was found first. */
+  #sinceMs: ReadonlyMap<string, number> = new Map();
   #told: readonly string[] = [];
   #timer: NodeJS.Timeout | undefined;
 
@@ -113,8 +116,15 @@ export class UnusedPatterns {
     const version = this.#catalog.version("tools");
     if (this.#found.config !== config || this.#found.version !== version) {
       this.#found = { config, version, texts: this.of(config) };
+      const wallMs = systemClock.wall();
+      this.#sinceMs = new Map(this.#found.texts.map((text) => [text, this.#sinceMs.get(text) ?? wallMs]));
     }
     return this.#found.texts;
+  }
+
+  /** Of those that were found last. */
+  since(): Record<string, string> {
+    return Object.fromEntries([...this.#sinceMs].map(([text, ms]) => [text, isoTime(ms)]));
   }
 
   tell(config: Config): void {

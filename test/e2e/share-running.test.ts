@@ -72,6 +72,8 @@ function servers(): string[] {
   });
 }
 
+const A_TIME = expect.stringMatching(/^\d{4}-.*Z$/);
+
 const shares = async () => (await statusOfAll(gateway)).shares;
 
 it("shares by its config what it serves, and says so in its status [status-true]", async () => {
@@ -81,7 +83,7 @@ it("shares by its config what it serves, and says so in its status [status-true]
   expect((await callTool(gateway.url, "note", { text: "from near" })).error).toBeUndefined();
   expect(readFileSync(ledger, "utf8")).toBe("from far\nfrom near\n");
   const { out } = await toolway(gateway, "status", "--json");
-  expect(JSON.parse(out)).toMatchObject({ shares: [{ mailbox: "studio", state: "connected" }] });
+  expect(JSON.parse(out)).toMatchObject({ shares: [{ mailbox: "studio", state: "connected", since: A_TIME }] });
 });
 
 it("is what `toolway share` beside it shares, for as long as that runs: no server is started twice", async () => {

@@ -9,7 +9,7 @@ import { Journal } from "../../mailbox/share/journal.js";
 import { Sharer, type SharerCounts, type SharerState } from "../../mailbox/share/sharer.js";
 import type { Log } from "../../observe/log.js";
 import { Fault } from "../../protocol/errors.js";
-import { systemClock } from "../../runtime/clock.js";
+import { isoTime, systemClock } from "../../runtime/clock.js";
 import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import type { Sealer } from "../../runtime/seal.js";
 
@@ -47,6 +47,7 @@ export class Share {
   readonly #endpoint: MailboxEndpoint;
   readonly #sharer: Sharer;
   readonly #timer: NodeJS.Timeout;
+  #sinceMs = systemClock.wall();
   #closing: Promise<void> | undefined;
 
   constructor(settings: ShareConfig, journal: Journal, parts: ShareParts, hooks: ShareHooks & { readonly ask: Ask }) {
@@ -84,14 +85,17 @@ export class Share {
       ask: async (principal, start, leftMs, signal) => {
         if (isAskedFor(config(), start)) await hooks.ask(principal, start, leftMs, signal);
       },
-      onState: hooks.onState,
+      onState: (state) => {
+        this.#sinceMs = systemClock.wall();
+        hooks.onState?.(state);
+      },
     });
     this.#timer = setInterval(() => this.#endpoint.sweep(), SWEEP_MS).unref();
     this.#sharer.start();
   }
 
-  get state(): SharerState {
-    return this.#sharer.state;
+  get state(): SharerState & { readonly since: string } {
+    return { ...this.#sharer.state, since: isoTime(this.#sinceMs) };
   }
 
   get counts(): SharerCounts {

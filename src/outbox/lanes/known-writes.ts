@@ -25,8 +25,8 @@ export class KnownWrites {
   /** What ended, by its principal. */
   readonly #ended = new Map<string, Ended>();
   #endedBytes = 0;
-  /** Of how many nobody knows what became of them. */
-  unknown = 0;
+  /** Of which nobody knows what became of them. */
+  readonly unknown = new Set<KeptWrite>();
 
   /** `random` is in [0, 1). */
   constructor(random = 0) {
@@ -53,17 +53,18 @@ export class KnownWrites {
   add(write: KeptWrite): void {
     this.#byId.add(write);
     this.#byKey.add(write);
-    if (write.state === "unknown") this.unknown++;
+    if (write.state === "unknown") this.unknown.add(write);
   }
 
   moved(write: KeptWrite, state: WriteState): void {
-    if (write.state === "unknown") this.unknown--;
-    if (state === "unknown") this.unknown++;
+    if (state === "unknown") this.unknown.add(write);
+    else this.unknown.delete(write);
     write.state = state;
   }
 
   remove(write: KeptWrite): void {
-    if (this.#byId.remove(write) && write.state === "unknown") this.unknown--;
+    this.#byId.remove(write);
+    this.unknown.delete(write);
     this.#byKey.remove(write);
     this.revived(write);
   }

@@ -5,13 +5,15 @@ import { type Hold, holdOfLane, type KeptWrite, laneKey, type WriteLane } from "
 import type { LaneTable } from "./lane-table.js";
 import type { Room } from "./room.js";
 
-/** What there is, from counts that are kept while it changes: no write is walked over to tell it. */
+/** What there is, from counts that are kept while it changes: of all writes only those with an unknown outcome are walked over. */
 export interface LaneTotals {
   /** Writes that wait or are being sent. */
   readonly waiting: number;
   /** Since when the oldest of them waits, by the wall clock. */
   readonly oldestMs: number | undefined;
   readonly unknown: number;
+  /** Since when the first of them is, by the wall clock. */
+  readonly unknownMs: number | undefined;
   /** Lanes that do not go on by themselves, the first of them. */
   readonly held: readonly WriteLane[];
   readonly heldCount: number;
@@ -88,7 +90,9 @@ export class LaneQuestions {
     }
     const { oldest, writes: waiting } = this.room;
     const oldestMs = oldest === undefined ? undefined : Math.round(wallMs - (nowMs - oldest.bornMs));
-    return { waiting, oldestMs, unknown: this.known.unknown, held, heldCount };
+    let unknownMs: number | undefined;
+    for (const { sinceMs } of this.known.unknown) unknownMs = Math.min(unknownMs ?? sinceMs, sinceMs);
+    return { waiting, oldestMs, unknown: this.known.unknown.size, unknownMs, held, heldCount };
   }
 
   get nextWakeMs(): number {

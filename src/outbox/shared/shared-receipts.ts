@@ -114,7 +114,7 @@ export class SharedReceipts implements Receipts, OutboxOperator {
   /** Of what this gateway owns: others say their own. */
   totals(maxHeld: number): OutboxTotals {
     let [waiting, unknown, heldCount] = [0, 0, 0];
-    let oldestMs: number | undefined;
+    let [oldestMs, unknownMs]: (number | undefined)[] = [];
     const held: OutboxLane[] = [];
     for (const { operations } of this.#options.outbox.here()) {
       const one = operations.totals(maxHeld);
@@ -122,9 +122,10 @@ export class SharedReceipts implements Receipts, OutboxOperator {
       unknown += one.unknown;
       heldCount += one.heldCount;
       held.push(...one.held);
-      if (one.oldestMs !== undefined) oldestMs = Math.min(oldestMs ?? one.oldestMs, one.oldestMs);
+      oldestMs = earlier(oldestMs, one.oldestMs);
+      unknownMs = earlier(unknownMs, one.unknownMs);
     }
-    return { waiting, oldestMs, unknown, heldCount, held: held.slice(0, maxHeld) };
+    return { waiting, oldestMs, unknown, unknownMs, heldCount, held: held.slice(0, maxHeld) };
   }
 
   async show(id: string): Promise<OutboxEntry | undefined> {
@@ -356,4 +357,8 @@ export class SharedDesk implements ReceiptDesk {
       });
     } else call.reply({ kind: "result", result: {} });
   }
+}
+
+function earlier(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 }
