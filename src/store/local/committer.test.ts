@@ -134,8 +134,47 @@ describe("a commit", () => {
     await submit(["a", "b", "c"]);
     await submit(["d"]);
     await submit(Array.from({ length: 24 }, (_, n) => `w${n}`));
-    await passes(1);
+    await passes(10);
     await submit(["e"]);
+    await committer.drained();
+    close();
+  });
+
+  it("waits while those who were answered keep coming, though they take a while, and no longer than that or 4 ms", async () => {
+    const { committer, commits, write, passes, end, close } = await heldCommits();
+    const many = (name: string, count: number) => Array.from({ length: count }, (_, n) => write(`${name}${n}`));
+    const answer = async () => {
+      end();
+      await passes(0);
+    };
+    many("a", 24);
+    await passes(0);
+    await answer();
+    // What they do between two writes takes 5 ms; then all of them come, some in each millisecond.
+    await passes(5);
+    for (let n = 0; n < 3; n++) {
+      many(`b${n}-`, 8);
+      await passes(n < 2 ? 0.5 : 0);
+    }
+    expect(commits.map((keys) => keys.length)).toEqual([24, 24]);
+    await answer();
+    // The last of them does not come: a millisecond later nobody waits for it.
+    many("c", 23);
+    await passes(0);
+    expect(commits).toHaveLength(2);
+    await passes(1);
+    expect(commits[2]).toHaveLength(23);
+    await answer();
+    // They come one by one: the first has waited long enough before the last is there.
+    many("d", 1);
+    for (let n = 0; n < 4; n++) {
+      await passes(0.5);
+      expect(commits).toHaveLength(3);
+      many(`e${n}`, 1);
+      await passes(0.5);
+    }
+    expect(commits[3]).toHaveLength(5);
+    await answer();
     await committer.drained();
     close();
   });

@@ -41,11 +41,16 @@ const RESERVE_PAGES = 64;
  */
 const MAX_WAIT_MS = 5;
 /**
- * Who was answered by a commit writes again as a rule. Where those are many, the next commit waits for them, for so long at most:
- * two that have half of them each take twice the CPU, and no less time.
+ * Who was answered by a commit writes again as a rule, at once or after what it wrote for is done. Where those are many, the next
+ * commit waits for them while they keep coming, and for so long at most: two that have half of them each take twice the CPU, and no
+ * less time.
  */
-const COMPANY_MS = 1;
 const MANY_REQUESTS = 8;
+/** Nobody came for so long: the others do not come now. */
+const QUIET_MS = 1;
+const COMPANY_MS = 4;
+/** They are not waited for when it has been so long. */
+const EXPECTED_MS = 10;
 /** LMDB tells the reason of a failed commit a moment after the failure; if it never does, we go on without. */
 const REASON_WAIT_MS = 2_000;
 
@@ -216,12 +221,19 @@ export class Committer {
 
   #isExpecting(): boolean {
     const isFull = this.#queue.length >= this.#expected || this.#pendingBytes >= MAX_GROUP_BYTES;
-    return !isFull && performance.now() - this.#endedMs < COMPANY_MS;
+    return !isFull && performance.now() - this.#endedMs < EXPECTED_MS;
   }
 
   async #othersCame(): Promise<void> {
+    const untilMs = performance.now() + COMPANY_MS;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, COMPANY_MS);
+      let came = this.#queue.length;
+      const look = () => {
+        if (this.#queue.length === came || performance.now() + QUIET_MS > untilMs) resolve();
+        else timer = setTimeout(look, QUIET_MS);
+        came = this.#queue.length;
+      };
+      let timer = setTimeout(look, QUIET_MS);
       this.#onExpected = () => {
         clearTimeout(timer);
         resolve();
