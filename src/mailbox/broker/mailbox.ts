@@ -8,6 +8,9 @@ import { MailboxQueue } from "./queue.js";
 import type { Consumer } from "./queue-terms.js";
 import type { Letter } from "./record.js";
 
+/** What may be answered no longer is forgotten so many at a time: there are at most so many beyond the bound. */
+const FORGOTTEN_AT_ONCE = MAX_ANSWERABLE / 4;
+
 /** How a consumer is reached. */
 export interface Subscription {
   readonly consumer: Consumer;
@@ -41,8 +44,11 @@ export class Mailbox {
   /** When its queue wants to be looked at, and its place in the broker's heap of those times. */
   dueMs: number = Number.POSITIVE_INFINITY;
   dueAt = -1;
-  /** What was handed out here, by sender and id, until the message's end: the owner may answer it. */
-  readonly #answerable = new Map<string, Answerable>();
+  /**
+   * What was handed out here, by sender and id, until the message's end: the owner may answer it. The latest are in the first, and
+   * the last is forgotten as a whole. Whoever takes the oldest out of one large map walks past the places of all that were.
+   */
+  readonly #answerable: Map<string, Answerable>[] = [new Map()];
 
   constructor(address: string, account: RoomAccount | undefined) {
     this.address = address;
@@ -52,26 +58,39 @@ export class Mailbox {
   /** Nothing is in it, nobody takes from it, and there is nobody left to answer. */
   isIdle(nowMs: number): boolean {
     if (!this.queue.isIdle) return false;
-    for (const [key, { endMs }] of this.#answerable) if (endMs <= nowMs) this.#answerable.delete(key);
-    return this.#answerable.size === 0;
+    let isAny = false;
+    for (const some of this.#answerable) {
+      for (const [key, { endMs }] of some) if (endMs <= nowMs) some.delete(key);
+      isAny ||= some.size > 0;
+    }
+    return !isAny;
   }
 
   wasHandedOut({ sequence, sender, id, from, endMs, correlationId }: Letter, consumer: Consumer): void {
     const key = `${sender}\0${id}`;
-    const before = this.#answerable.get(key);
+    const before = this.#known(key);
     // What was answered and comes again because nobody acknowledged it is answered; another message of its id is not.
     const answer = before?.sequence === sequence ? before.answer : undefined;
+    if (before !== undefined) for (const some of this.#answerable) some.delete(key);
     const { journal } = consumer;
-    this.#answerable.delete(key);
-    this.#answerable.set(key, { sequence, from, endMs, correlationId, consumer, journal, answer });
-    if (this.#answerable.size <= MAX_ANSWERABLE) return;
-    const [oldest] = this.#answerable.keys();
-    if (oldest !== undefined) this.#answerable.delete(oldest);
+    const [latest] = this.#answerable as [Map<string, Answerable>];
+    latest.set(key, { sequence, from, endMs, correlationId, consumer, journal, answer });
+    if (latest.size < FORGOTTEN_AT_ONCE) return;
+    this.#answerable.unshift(new Map());
+    if ((this.#answerable.length - 1) * FORGOTTEN_AT_ONCE > MAX_ANSWERABLE) this.#answerable.pop();
+  }
+
+  #known(key: string): Answerable | undefined {
+    for (const some of this.#answerable) {
+      const known = some.get(key);
+      if (known !== undefined) return known;
+    }
+    return undefined;
   }
 
   /** The message of this sender and id, where it was handed out here and the owner may still answer it. */
   answerable(sender: string, id: string, nowMs: number): Answerable | undefined {
-    const known = this.#answerable.get(`${sender}\0${id}`);
+    const known = this.#known(`${sender}\0${id}`);
     return known !== undefined && known.endMs > nowMs ? known : undefined;
   }
 }

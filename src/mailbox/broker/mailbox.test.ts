@@ -1,0 +1,47 @@
+import { expect, it } from "vitest";
+import { MAX_ANSWERABLE } from "./limits.js";
+import { Mailbox } from "./mailbox.js";
+import type { Consumer } from "./queue-terms.js";
+import type { Letter } from "./record.js";
+
+const consumer: Consumer = { kinds: undefined, journal: "j", window: 1_000, knowsIdsOnly: false };
+
+function handOut(mailbox: Mailbox, id: string, sequence: number, endMs = 1_000): void {
+  const letter = { sequence, sender: "worker", id, from: "worker#mcp-x", endMs, correlationId: undefined };
+  mailbox.wasHandedOut(letter as Letter, consumer);
+}
+
+it("may answer its last 10,000 messages, and not many more", () => {
+  const mailbox = new Mailbox("studio", undefined);
+  const known = (from: number, until: number) => {
+    let count = 0;
+    for (let n = from; n < until; n++) if (mailbox.answerable("worker", `m-${n}`, 0) !== undefined) count++;
+    return count;
+  };
+  const all = 4 * MAX_ANSWERABLE + 7;
+  for (let n = 0; n < all; n++) {
+    handOut(mailbox, `m-${n}`, n);
+    if (n % 997 === 0 && n >= MAX_ANSWERABLE) expect(known(n + 1 - MAX_ANSWERABLE, n + 1)).toBe(MAX_ANSWERABLE);
+  }
+  expect(known(0, all)).toBeLessThanOrEqual(1.25 * MAX_ANSWERABLE);
+  expect(mailbox.isIdle(999)).toBe(false);
+  expect(mailbox.isIdle(1_000)).toBe(true);
+});
+
+it("knows a message that comes again long after as the one that was answered, and another of its id as another", () => {
+  const mailbox = new Mailbox("studio", undefined);
+  const answer = { id: "r", hash: "h" };
+  const answerOf = () => mailbox.answerable("worker", "again", 0)?.answer;
+  handOut(mailbox, "again", 1, 5_000);
+  const first = mailbox.answerable("worker", "again", 0);
+  if (first !== undefined) first.answer = answer;
+  for (let n = 0; n < MAX_ANSWERABLE / 2; n++) handOut(mailbox, `m-${n}`, 10 + n);
+  expect(answerOf()).toBe(answer);
+  handOut(mailbox, "again", 1, 5_000);
+  for (let n = 0; n < MAX_ANSWERABLE / 2; n++) handOut(mailbox, `n-${n}`, 100_000 + n);
+  expect(answerOf()).toBe(answer);
+  handOut(mailbox, "again", 2, 1_000);
+  expect(answerOf()).toBeUndefined();
+  // Its end is that of the last one: the one before is not known any more.
+  expect(mailbox.isIdle(1_000)).toBe(true);
+});
