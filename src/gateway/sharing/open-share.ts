@@ -82,9 +82,8 @@ export class Share {
       journal,
       clock: systemClock,
       log,
-      ask: async (principal, start, leftMs, signal) => {
-        if (isAskedFor(config(), start)) await hooks.ask(principal, start, leftMs, signal);
-      },
+      ask: (principal, start, leftMs, unwanted) =>
+        isAskedFor(config(), start) ? hooks.ask(principal, start, leftMs, unwanted()) : undefined,
       onState: (state) => {
         this.#sinceMs = systemClock.wall();
         hooks.onState?.(state);

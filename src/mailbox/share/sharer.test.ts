@@ -433,7 +433,8 @@ describe("a sharer", () => {
   it("tells who asks a person about a call that it was taken back, and does not run it", async () => {
     const signals: AbortSignal[] = [];
     const { line, call } = await sharing({
-      ask: (_principal, _start, _leftMs, signal) => {
+      ask: (_principal, _start, _leftMs, unwanted) => {
+        const signal = unwanted();
         signals.push(signal);
         return new Promise((_, reject) => {
           signal.addEventListener("abort", () => reject(new Fault("cancelled", "It was withdrawn.")));

@@ -39,9 +39,17 @@ export interface SharerOptions {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;
-  /** Asks a person, where the operator wants to be asked about this tool. Rejects with a Fault where they say no. `signal`: nobody waits for the call any more. */
+  /**
+   * Asks a person, where the operator wants to be asked about this tool. Rejects with a Fault where they say no. `unwanted` gives a
+   * signal that nobody waits for the call any more: it is made where somebody is asked, and most calls go without.
+   */
   readonly ask?:
-    | ((principal: Principal, start: CallStart, leftMs: number, signal: AbortSignal) => Promise<void>)
+    | ((
+        principal: Principal,
+        start: CallStart,
+        leftMs: number,
+        unwanted: () => AbortSignal,
+      ) => Promise<void> | undefined)
     | undefined;
   readonly onState?: ((state: SharerState) => void) | undefined;
   readonly dial?: typeof openLine;
@@ -309,13 +317,16 @@ export class Sharer implements CallKeeper {
   // ── For the calls ────────────────────────────────────────────────────────────────────────────────────────────────
 
   async permit(call: SharedCall, start: CallStart): Promise<void> {
-    await this.#options.ask?.(call.principal, start, call.deadlineMs - this.#clock.now(), call.unwanted);
-    if (this.#clock.now() >= call.deadlineMs) {
+    const leftMs = call.deadlineMs - this.#clock.now();
+    const asked = this.#options.ask?.(call.principal, start, leftMs, () => call.unwanted);
+    if (asked !== undefined) await asked;
+    const nowMs = this.#clock.now();
+    if (nowMs >= call.deadlineMs) {
       call.abandon(DEADLINE_PASSED, "timeout");
       return;
     }
     // A machine that slept, or a person who thought about it: the message may be another's by now.
-    if (this.#clock.now() - call.confirmedMs <= FRESH_LEASE_MS && call.line !== undefined) return;
+    if (nowMs - call.confirmedMs <= FRESH_LEASE_MS && call.line !== undefined) return;
     if (!(await this.#extend([call])).has(call)) {
       call.drop("The message is no longer with this sharer.");
       throw new Fault("unavailable", "The message is no longer with this sharer. Not run.");
