@@ -38,8 +38,8 @@ export interface AgentProfile {
   readonly capabilities: JsonObject;
 }
 
-/** A notification on its way to an agent: what it says, and its whole JSON-RPC text as it goes out. */
-export type NotificationText = Pick<NotificationMessage, "method" | "params" | "text">;
+/** A notification on its way to an agent: what it says, its whole JSON-RPC text as it goes out, and where its members stand. */
+export type NotificationText = Omit<NotificationMessage, "kind">;
 
 export type SubscribedUris = ReadonlyMap<string, ReadonlySet<string>>;
 

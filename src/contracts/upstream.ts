@@ -3,7 +3,7 @@
 
 import type { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
-import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
+import type { HopChanges, NotificationMessage, RequestMessage } from "../protocol/message.js";
 import type { Era } from "../protocol/modern.js";
 import type { Reply } from "../protocol/reply.js";
 import type { Caller } from "./caller.js";
@@ -44,17 +44,15 @@ export interface UpstreamCall {
   readonly method: string;
   /** The tool, prompt, resource or task that it is about: for headers, logs and errors. */
   readonly subject: OwnName | undefined;
-  /** What the agent gave, with the server's own name of the subject in it: for headers. `_meta` is not as it goes out. */
+  /** What the agent gave, with the server's own name of the subject in it. `_meta` is not as it goes out. */
   readonly params: JsonObject | undefined;
   /** The progress token that the agent chose, if it chose one: JSON as it was written, since 1e3 is not 1000 to all. */
   readonly progressToken: string | undefined;
-  /** The message as it goes out, `id` as its id, and as its progress token where the agent chose one. */
-  render(id: number): string;
   /**
-   * The same for a modern server, where the agent is a modern one as well: its `_meta` is right already, but for who
-   * sends it. `clientInfo` is JSON text. Where this is absent or gives undefined, `_meta` must be made.
+   * The message as it goes out, `id` as its id, and as its progress token where the agent chose one. `changes` are those of
+   * the hop to the server: they are asked for here, since what is rendered is not read again.
    */
-  renderModern?(id: number, clientInfo: string): string | undefined;
+  render(id: number, changes?: HopChanges): string;
   reply(reply: Reply): void;
   /** Undefined where nobody wants to know of it. */
   readonly notes?: WayNotes | undefined;

@@ -4,9 +4,8 @@
 import type { Receipt } from "../contracts/outbox.js";
 import { replySize } from "../protocol/arrived.js";
 import { isObject } from "../protocol/jsonrpc.js";
-import { idSpan, locate, parseBytes, scanText } from "../protocol/message.js";
-import { type Reply, renderReply } from "../protocol/reply.js";
-import { splice } from "../protocol/scan.js";
+import { locate, parseBytes } from "../protocol/message.js";
+import { editedReply, type Reply, renderReply } from "../protocol/reply.js";
 import { hasEnded, newsSentence } from "./receipt-text.js";
 
 /** So many receipts that were handed out are remembered: those of a long outage. Of older ones nothing is told unasked. */
@@ -96,10 +95,7 @@ export function withBlock(reply: Reply, text: string): Reply | undefined {
     if (!Array.isArray(content) || at === undefined) return undefined;
     const comma = content.length === 0 ? "" : ",";
     const added = `${comma}${JSON.stringify(block)}`;
-    const spliced = splice(message.text, [{ start: at.end - 1, end: at.end - 1, text: added }]);
-    const span = idSpan(scanText(spliced));
-    const { era, afterRounds } = reply;
-    return span === undefined ? undefined : { kind: "bytes", bytes: Buffer.from(spliced), ...span, era, afterRounds };
+    return editedReply(reply, message, [{ start: at.end - 1, end: at.end - 1, text: added }]);
   } catch {
     // What cannot be read is for its reader.
     return undefined;

@@ -16,7 +16,7 @@ import {
 import type { Store } from "../contracts/store.js";
 import { PiecedReply } from "../protocol/arrived.js";
 import { Fault } from "../protocol/errors.js";
-import { makeMessage, parseMessage, type RequestMessage } from "../protocol/message.js";
+import { makeMessage, makeNotification, parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, resultBytes } from "../protocol/reply.js";
 
 let store: Store;
@@ -173,7 +173,7 @@ describe("an agent's patience", () => {
     const made = world.call({}, { ask });
     await world.rest();
     await world.pass(15_000);
-    world.sent[0]?.caller.notify({ method: "notifications/progress", params: {}, text: "{}" });
+    world.sent[0]?.caller.notify(makeNotification("notifications/progress", {}));
     await world.pass(15_000);
     const request = makeMessage({ jsonrpc: "2.0", id: 1, method: "sampling/createMessage" }) as RequestMessage;
     const asked = world.sent[0]?.caller.ask(request, new AbortController().signal).catch(() => {});

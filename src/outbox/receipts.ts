@@ -16,6 +16,7 @@ import {
 import type { AgentCall } from "../contracts/service.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import { ErrorCode, isObject, isRpcError, type JsonObject, type RpcError } from "../protocol/jsonrpc.js";
+import { makeNotification } from "../protocol/message.js";
 import { TASKS_EXTENSION } from "../protocol/modern.js";
 import { type Reply, resultBytes } from "../protocol/reply.js";
 import { ENDED_MS } from "./lanes/limits.js";
@@ -185,7 +186,7 @@ export class Desk implements ReceiptDesk {
             beats++;
             const params = { progressToken: token, progress: beats, message: "Still waiting for the end of the call." };
             const method = "notifications/progress";
-            caller.notify({ method, params, text: JSON.stringify({ jsonrpc: "2.0", method, params }) });
+            caller.notify(makeNotification(method, params));
           }, PROGRESS_MS).unref();
     const letGo = () => {
       clearTimeout(timer);

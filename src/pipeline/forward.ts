@@ -5,11 +5,10 @@ import type { Caller } from "../contracts/caller.js";
 import type { OwnName, OwnToolName } from "../contracts/names.js";
 import type { AgentCall, WayNotes } from "../contracts/service.js";
 import type { EarlyTrial, MessageKey, Upstream, UpstreamCall } from "../contracts/upstream.js";
-import { traceEdits } from "../observe/trace/trace-meta.js";
+import { traceEdits, traceMembers } from "../observe/trace/trace-meta.js";
 import type { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { locate, placeOfProgressToken, type Scans } from "../protocol/message.js";
-import { Meta } from "../protocol/modern.js";
+import { type HopChanges, hopEdits, locate, placeOfProgressToken, type Scans } from "../protocol/message.js";
 import type { Reply } from "../protocol/reply.js";
 import type { Member } from "../protocol/scan.js";
 
@@ -48,13 +47,13 @@ export interface SecondJudge {
 }
 
 const ID = ["id"];
-const CLIENT_INFO = ["params", "_meta", Meta.clientInfo];
 
 /** A place in the agent's text, and what goes there; undefined where that is our id. */
 interface Replacement {
   readonly start: number;
   readonly end: number;
   json: string | undefined;
+  readonly isOfTrace?: true;
 }
 
 /** There are a handful: a place among them is found sooner than they are sorted. */
@@ -80,8 +79,6 @@ export class Forward implements UpstreamCall {
   /** Why it may not be sent after all, as was last said. */
   #refusal: Fault | undefined = undefined;
   wasSent: boolean = false;
-  /** The sender that the text names is replaced, too. */
-  #introduced: boolean = false;
 
   /**
    * Throws a Fault `invalid` where a value that matters stands in the text twice: a server might read the one that was
@@ -106,7 +103,7 @@ export class Forward implements UpstreamCall {
     if (trace !== undefined) {
       this.#traceparent = trace.metaTraceparent;
       for (const { start, end, text } of traceEdits(call.message, trace, scans)) {
-        insert(this.#replacements, { start, end, json: text });
+        insert(this.#replacements, { start, end, json: text, isOfTrace: true });
       }
     }
   }
@@ -159,16 +156,32 @@ export class Forward implements UpstreamCall {
     upstream.send(this);
   }
 
-  render(id: number): string {
+  render(id: number, changes?: HopChanges): string {
+    if (changes !== undefined) return this.#spliced(id, this.#changedBy(changes));
     if (this.#traceparent !== undefined) this.#renewTrace(this.#traceparent);
+    return this.#spliced(id, this.#replacements);
+  }
+
+  #spliced(id: number, replacements: readonly Replacement[]): string {
     const { text } = this.#call.message;
     let out = "";
     let from = 0;
-    for (const { start, end, json } of this.#replacements) {
+    for (const { start, end, json } of replacements) {
       out += text.slice(from, start) + (json ?? id);
       from = end;
     }
     return out + text.slice(from);
+  }
+
+  /** Both put members into `_meta`, so the trace's are found anew, among the hop's. */
+  #changedBy({ params, meta = [] }: HopChanges): readonly Replacement[] {
+    const trace = this.#call.notes?.trace;
+    const replacements = this.#replacements.filter(({ isOfTrace }) => isOfTrace !== true);
+    const changes = { params, meta: trace === undefined ? meta : [...meta, ...traceMembers(trace)] };
+    for (const { start, end, text } of hopEdits(this.#call.message, changes)) {
+      insert(replacements, { start, end, json: text });
+    }
+    return replacements;
   }
 
   /** Each sending has a place of its own in the trace. Where it stands was found before. */
@@ -177,19 +190,6 @@ export class Forward implements UpstreamCall {
     if (now === undefined || now === before) return;
     for (const one of this.#replacements) if (one.json !== undefined) one.json = one.json.replace(before, now);
     this.#traceparent = now;
-  }
-
-  renderModern(id: number, clientInfo: string): string | undefined {
-    if (!this.#introduced) {
-      const meta = this.#call.message.params?.["_meta"];
-      if (this.caller.era !== "modern" || !isObject(meta) || !(Meta.version in meta) || !(Meta.capabilities in meta))
-        return undefined;
-      const at = locate(this.#call.message, CLIENT_INFO);
-      if (at === undefined) return undefined;
-      this.#add(at, clientInfo);
-      this.#introduced = true;
-    }
-    return this.render(id);
   }
 
   repeated(): void {

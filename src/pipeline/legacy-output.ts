@@ -5,9 +5,9 @@
 import type { AgentCall } from "../contracts/service.js";
 import { replySize } from "../protocol/arrived.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { idSpan, locate, parseBytes, scanText } from "../protocol/message.js";
-import { type BytesReply, type Reply, renderReply } from "../protocol/reply.js";
-import { type Edit, splice } from "../protocol/scan.js";
+import { locate, parseBytes } from "../protocol/message.js";
+import { type BytesReply, editedReply, type Reply, renderReply } from "../protocol/reply.js";
+import type { Edit } from "../protocol/scan.js";
 import { CallWrapper } from "./call-wrapper.js";
 
 /**
@@ -83,9 +83,7 @@ function wrapped(reply: BytesReply, isWrapped: boolean): BytesReply | undefined 
     const others = Array.isArray(content) && content.length > 0 ? message.text.slice(own.start + 1, own.end - 1) : "";
     edits.push({ start: own.start, end: own.end, text: `[${others}${others === "" ? "" : ","}${block}]` });
   }
-  const text = splice(message.text, edits);
-  const span = idSpan(scanText(text));
-  return span === undefined ? undefined : { ...reply, ...span, bytes: Buffer.from(text) };
+  return editedReply(reply, message, edits);
 }
 
 function hasText({ content }: JsonObject): boolean {

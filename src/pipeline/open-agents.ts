@@ -5,7 +5,7 @@ import type { AgentProfile, Caller, NotificationText } from "../contracts/caller
 import type { ListKind } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { isAtLeast, isLoggingLevel, LOGGING_LEVELS, type LoggingLevel } from "../protocol/log-levels.js";
-import type { NotificationMessage } from "../protocol/message.js";
+import { makeNotification, type NotificationMessage } from "../protocol/message.js";
 import { coversUri } from "../protocol/resource-uris.js";
 
 /** So many subscriptions may one session have. An editor with every file of a project open stays far below. */
@@ -28,10 +28,10 @@ interface Member {
 }
 
 export const LIST_CHANGED: Record<ListKind, NotificationText> = {
-  tools: notification("notifications/tools/list_changed"),
-  prompts: notification("notifications/prompts/list_changed"),
-  resources: notification("notifications/resources/list_changed"),
-  resourceTemplates: notification("notifications/resources/list_changed"),
+  tools: makeNotification("notifications/tools/list_changed"),
+  prompts: makeNotification("notifications/prompts/list_changed"),
+  resources: makeNotification("notifications/resources/list_changed"),
+  resourceTemplates: makeNotification("notifications/resources/list_changed"),
 };
 
 export class OpenAgents {
@@ -147,7 +147,7 @@ export class OpenAgents {
     updated: (uri: string): void => {
       const members = this.#ofOurs.get(uri);
       if (members === undefined) return;
-      const told = notification("notifications/resources/updated", { uri });
+      const told = makeNotification("notifications/resources/updated", { uri });
       for (const { session } of members) session.notify(told);
     },
   };
@@ -200,7 +200,7 @@ export class OpenAgents {
     }
     for (const [server, uris] of member.subscriptions) {
       if (server !== OURS && ((scope ?? server) !== server || !this.#sees(session, server))) continue;
-      for (const uri of uris) session.notify(notification("notifications/resources/updated", { uri }));
+      for (const uri of uris) session.notify(makeNotification("notifications/resources/updated", { uri }));
     }
   }
 
@@ -298,10 +298,6 @@ export class OpenAgents {
       if ((member.scope ?? server) === server && this.#sees(member.session, server)) act(member);
     }
   }
-}
-
-function notification(method: string, params?: JsonObject): NotificationText {
-  return { method, params, text: JSON.stringify({ jsonrpc: "2.0", method, params }) };
 }
 
 /**

@@ -4,7 +4,17 @@ import type { Holder } from "../runtime/memory/held-bytes.js";
 import { excessOf, MESSAGE_BOUNDS } from "./bytes/text-bounds.js";
 import { Fault } from "./errors.js";
 import { isObject, isRpcError, type JsonObject, type RpcError, type RpcId } from "./jsonrpc.js";
-import { type Edit, type Member, movedBy, scanLongMessage, scanMembers, scanMessage, splice } from "./scan.js";
+import {
+  type Edit,
+  type Member,
+  type MemberTexts,
+  memberEdits,
+  movedBy,
+  scanLongMessage,
+  scanMembers,
+  scanMessage,
+  splice,
+} from "./scan.js";
 
 /** A message's text, and where its members stand: all that it takes to splice it. */
 export interface ScannedText {
@@ -101,6 +111,10 @@ export function parseBytes(bytes: Buffer): Message {
 /** A message that we make ourselves, of plain JSON values: it is rendered, and not read again. */
 export function makeMessage(value: JsonObject): Message {
   return toMessage(JSON.stringify(value), value);
+}
+
+export function makeNotification(method: string, params?: JsonObject): NotificationMessage {
+  return makeMessage({ jsonrpc: "2.0", method, params }) as NotificationMessage;
 }
 
 /** Of a text that is known to be a message: it was read before, or made here. Nothing is parsed. */
@@ -213,7 +227,7 @@ export function placeOfProgressToken(message: RequestMessage, scans?: Scans): Me
 }
 
 /** The members of its params. Throws a Fault `invalid` where two have one name. */
-export function paramMembers(message: Message): readonly Member[] {
+export function paramMembers(message: ScannedText): readonly Member[] {
   const params = memberOf(message.members, "params");
   if (params === undefined) return [];
   return message.inParams === undefined ? membersAt(message.text, params, []) : unique(message.inParams);
@@ -247,6 +261,60 @@ export function rewrite(message: ScannedText, changes: readonly { path: readonly
     if (at !== undefined) edits.push({ start: at.start, end: at.end, text: json });
   }
   return edits.length === 0 ? message.text : splice(message.text, edits);
+}
+
+/** What a hop changes in a message that it passes on, beside its id. All else in it stays as it was written. */
+export interface HopChanges {
+  /** Of `params`, but for `_meta`. */
+  readonly params?: MemberTexts | undefined;
+  /** Of `params._meta`. */
+  readonly meta?: MemberTexts | undefined;
+}
+
+const PARAMS = ["params"];
+const META = ["params", "_meta"];
+
+/** The changes as edits of the message's text: only its params' outside and its `_meta` are looked at. */
+export function hopEdits(message: ScannedText, { params = [], meta = [] }: HopChanges): Edit[] {
+  const { text } = message;
+  const at = locate(message, PARAMS);
+  const metaAt = locate(message, META);
+  if (metaAt !== undefined && text[metaAt.start] === "{") {
+    const edits = memberEdits(text, metaAt.start, scanMembers(text, metaAt.start), meta);
+    if (at !== undefined && params.length > 0) {
+      edits.push(...memberEdits(text, at.start, paramMembers(message), params));
+    }
+    return edits;
+  }
+  const added = objectText({}, meta);
+  const wanted: MemberTexts = added === "{}" ? params : [["_meta", added], ...params];
+  if (at !== undefined) return memberEdits(text, at.start, paramMembers(message), wanted);
+  const end = text.lastIndexOf("}");
+  return wanted.length === 0 ? [] : [{ start: end, end, text: `,"params":${objectText({}, wanted)}` }];
+}
+
+/** The message's text with these changes. */
+export function withChanges(message: ScannedText, changes: HopChanges): string {
+  const edits = hopEdits(message, changes);
+  return edits.length === 0 ? message.text : splice(message.text, edits);
+}
+
+/** The text of a request of our own, with the changes of the hop that sends it. */
+export function requestText(id: number, method: string, params: JsonObject | undefined, changes?: HopChanges): string {
+  if (changes === undefined) return JSON.stringify({ jsonrpc: "2.0", id, method, params });
+  const { _meta, ...others } = params ?? {};
+  const meta = objectText(isObject(_meta) ? _meta : {}, changes.meta ?? []);
+  const all = objectText(others, [["_meta", meta], ...(changes.params ?? [])]);
+  return `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":${all}}`;
+}
+
+/** The object as JSON text, with these members first. */
+function objectText(object: JsonObject, members: MemberTexts): string {
+  const named = new Set(members.map(([key]) => key));
+  const others = Object.entries(object).filter(([key, value]) => value !== undefined && !named.has(key));
+  const all = [...members, ...others.map(([key, value]) => [key, JSON.stringify(value)] as const)];
+  const texts = all.flatMap(([key, json]) => (json === undefined ? [] : [`${JSON.stringify(key)}:${json}`]));
+  return `{${texts.join(",")}}`;
 }
 
 /**

@@ -1,8 +1,6 @@
 // The words of the modern era (2026-07-28): what every request carries in `_meta`, header values, error codes.
 
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "./jsonrpc.js";
-import { locate, scanText } from "./message.js";
-import { type Edit, insertFirst, scanMembers, splice } from "./scan.js";
 
 export const MODERN_VERSION = "2026-07-28";
 
@@ -67,36 +65,6 @@ export function readRequestMeta(params: JsonObject | undefined): RequestMeta | R
 
 function missing(key: string): RpcError {
   return { code: ErrorCode.invalidParams, message: `params._meta needs "${key}" in every request.` };
-}
-
-/** A message's text with these keys in `params._meta`; `undefined` takes one out. All else stays as it was. */
-export function withMeta(text: string, values: Readonly<Record<string, unknown>>): string {
-  const message = scanText(text);
-  const params = locate(message, ["params"]);
-  const entries = Object.entries(values);
-  const added = entries.flatMap(([key, value]) =>
-    value === undefined ? [] : [`${JSON.stringify(key)}:${JSON.stringify(value)}`],
-  );
-  if (params === undefined) {
-    const end = text.lastIndexOf("}");
-    return `${text.slice(0, end)},"params":{"_meta":{${added.join(",")}}}${text.slice(end)}`;
-  }
-  const meta = locate(message, ["params", "_meta"]);
-  if (meta === undefined || text.charCodeAt(meta.start) !== 0x7b) {
-    if (meta !== undefined) return splice(text, [{ start: meta.start, end: meta.end, text: `{${added.join(",")}}` }]);
-    return splice(text, [insertFirst(text, params.start, `"_meta":{${added.join(",")}}`)]);
-  }
-  const edits: Edit[] = [];
-  const present = scanMembers(text, meta.start);
-  const fresh: string[] = [];
-  for (const [key, value] of entries) {
-    const at = present.find((member) => member.key === key);
-    // Null stands for "not there": taking a member out would need its comma as well.
-    if (at !== undefined) edits.push({ start: at.start, end: at.end, text: JSON.stringify(value ?? null) });
-    else if (value !== undefined) fresh.push(`${JSON.stringify(key)}:${JSON.stringify(value)}`);
-  }
-  if (fresh.length > 0) edits.push(insertFirst(text, meta.start, fresh.join(",")));
-  return edits.length === 0 ? text : splice(text, edits);
 }
 
 /** The methods whose subject stands in the header Mcp-Name as well, and the parameter that it repeats. */

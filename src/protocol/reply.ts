@@ -4,7 +4,8 @@ import type { Readable } from "node:stream";
 import { replySize } from "./arrived.js";
 import { Fault, toRpcError } from "./errors.js";
 import { isObject, type RpcError } from "./jsonrpc.js";
-import { parseBytes, type ResponseMessage } from "./message.js";
+import { idSpan, parseBytes, type ResponseMessage, type ScannedText } from "./message.js";
+import { type Edit, movedBy, splice } from "./scan.js";
 
 export type Reply =
   | { readonly kind: "result"; readonly result: unknown }
@@ -73,6 +74,15 @@ export function renderReply(reply: Exclude<Reply, StreamReply>, idText: string):
       return out;
     }
   }
+}
+
+/** The same reply after edits of `message`, which was read of it: the new text is not read again. */
+export function editedReply(reply: BytesReply, message: ScannedText, edits: readonly Edit[]): BytesReply {
+  if (edits.length === 0) return reply;
+  const text = splice(message.text, edits);
+  const span = idSpan({ text, members: movedBy(edits, message.members) });
+  const { era, afterRounds } = reply;
+  return span === undefined ? reply : { kind: "bytes", bytes: Buffer.from(text), ...span, era, afterRounds };
 }
 
 /** A reply that is there as `latin1`, under the asker's id; a character a byte again. */

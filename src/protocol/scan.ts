@@ -356,6 +356,42 @@ export function insertFirst(text: string, at: number, members: string): Edit {
   return { start: at + 1, end: at + 1, text: isEmpty ? members : `${members},` };
 }
 
+/** Members of an object and their values as JSON text; undefined takes one out. */
+export type MemberTexts = readonly (readonly [key: string, json: string | undefined])[];
+
+/** Gives the object at `at`, whose members are `present`, these members. All else in it stays as it was written. */
+export function memberEdits(text: string, at: number, present: readonly Member[], wanted: MemberTexts): Edit[] {
+  const edits: Edit[] = [];
+  const added: string[] = [];
+  const taken = new Set<string>();
+  for (const [key, json] of wanted) {
+    const found = present.find((member) => member.key === key);
+    if (found === undefined) {
+      if (json !== undefined) added.push(`${JSON.stringify(key)}:${json}`);
+    } else if (json === undefined) taken.add(key);
+    else edits.push({ start: found.start, end: found.end, text: json });
+  }
+  const kept = present.filter(({ key }) => !taken.has(key)).length;
+  if (taken.size > 0) edits.unshift(...cuts(text, at, present, taken));
+  if (added.length > 0) edits.unshift({ start: at + 1, end: at + 1, text: `${added.join(",")}${kept > 0 ? "," : ""}` });
+  return edits;
+}
+
+/** Each member goes with the comma before it, or with the one behind it where none before it stays. */
+function cuts(text: string, at: number, present: readonly Member[], taken: ReadonlySet<string>): Edit[] {
+  const edits: Edit[] = [];
+  let begin = at + 1;
+  let isAnyKept = false;
+  for (const [i, { key, end }] of present.entries()) {
+    const next = i + 1 < present.length ? text.indexOf(",", end) + 1 : end;
+    if (!taken.has(key)) isAnyKept = true;
+    else if (isAnyKept) edits.push({ start: begin - 1, end, text: "" });
+    else edits.push({ start: begin, end: next, text: "" });
+    begin = next;
+  }
+  return edits;
+}
+
 /** Where members stand after these edits of their text. Each edit is of a whole value, or within one. */
 export function movedBy(edits: readonly Edit[], members: readonly Member[]): Member[] {
   const moved = (at: number) => {

@@ -7,6 +7,7 @@ import type { ServerSpec } from "../contracts/server-spec.js";
 import type { UpstreamCall } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
+import { requestText } from "../protocol/message.js";
 import { type Reply, replyText } from "../protocol/reply.js";
 import { type DriverEvents, ServerDriver } from "./driver.js";
 import type { Link, LinkEvents, Ticket } from "./link/link.js";
@@ -104,7 +105,7 @@ function call(
     subject: undefined,
     params: undefined,
     progressToken: undefined,
-    render: (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call" }),
+    render: (id, changes) => requestText(id, "tools/call", undefined, changes),
     reply: (reply: Reply) => void replyText(reply, "1").then((text) => settle(JSON.parse(text) as JsonObject)),
     ...more,
   };

@@ -14,7 +14,13 @@ import { type OwnName, ownName } from "../contracts/names.js";
 import type { ServerSpec, Target } from "../contracts/server-spec.js";
 import type { UpstreamCall } from "../contracts/upstream.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
-import { parseMessage, type RequestMessage, type ResponseMessage } from "../protocol/message.js";
+import {
+  type HopChanges,
+  parseMessage,
+  type RequestMessage,
+  type ResponseMessage,
+  requestText,
+} from "../protocol/message.js";
 import type { Era } from "../protocol/modern.js";
 import { type Reply, replyText } from "../protocol/reply.js";
 import { Reaper } from "../runtime/processes/reaper.js";
@@ -76,10 +82,10 @@ class TestCall implements UpstreamCall {
     });
   }
 
-  render(id: number): string {
+  render(id: number, changes?: HopChanges): string {
     const _meta = this.progressToken === undefined ? undefined : { progressToken: id };
     const params = { ...this.params, _meta };
-    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params });
+    return requestText(id, this.method, params, changes);
   }
 }
 
@@ -358,7 +364,7 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     const { upstream } = await start(kind, "slow");
     const odd = new TestCall(new TestCaller("a"), "x");
     odd.method = "no/such/method";
-    odd.render = (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "no/such/method", params: {} });
+    odd.render = (id, changes) => requestText(id, "no/such/method", {}, changes);
     upstream.send(odd);
     expect(await odd.answered).toMatchObject({ id: "mine", error: { code: -32601 } });
   });

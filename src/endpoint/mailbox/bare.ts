@@ -3,26 +3,29 @@
 
 import { DENIED } from "../../protocol/errors.js";
 import { isObject, type JsonObject, type RpcError } from "../../protocol/jsonrpc.js";
-import { locate, type ResponseMessage } from "../../protocol/message.js";
+import { locate, makeMessage, type RequestMessage, type ResponseMessage, toMessage } from "../../protocol/message.js";
 import { Meta, MODERN_VERSION } from "../../protocol/modern.js";
 import { scanElements } from "../../protocol/scan.js";
+import type { Arguments } from "./body.js";
 
 /** What a bare client is: nothing can be asked of it. */
-const META = JSON.stringify({
+const META: JsonObject = {
   [Meta.version]: MODERN_VERSION,
   [Meta.capabilities]: {},
   [Meta.clientInfo]: { name: "mailbox", version: "1" },
-});
+};
+const META_JSON = JSON.stringify(META);
 
-export function listRequest(cursor: string | undefined): string {
-  const at = cursor === undefined ? "" : `"cursor":${JSON.stringify(cursor)},`;
-  return `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{${at}"_meta":${META}}}`;
+export function listRequest(cursor: string | undefined): RequestMessage {
+  const params = { ...(cursor === undefined ? {} : { cursor }), _meta: META };
+  return makeMessage({ jsonrpc: "2.0", id: 1, method: "tools/list", params }) as RequestMessage;
 }
 
-/** `args` is JSON text, and is passed on as it is. */
-export function callRequest(tool: string, args: string): string {
-  const params = `{"name":${JSON.stringify(tool)},"arguments":${args},"_meta":${META}}`;
-  return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
+/** The arguments are passed on as they were written. Throws a Fault where they cannot be. */
+export function callRequest(tool: string, { json, value }: Arguments): RequestMessage {
+  const text = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":${JSON.stringify(tool)},"arguments":${json},"_meta":${META_JSON}}}`;
+  const params = { name: tool, arguments: value, _meta: META };
+  return toMessage(text, { jsonrpc: "2.0", id: 1, method: "tools/call", params }) as RequestMessage;
 }
 
 /** The entries of one page, as JSON texts, and where the next begins. */

@@ -9,8 +9,13 @@ import { ExpectedError } from "../../runtime/expected-error.js";
 export type MailboxRequest =
   | { readonly op: "rpc" | "listen"; readonly session: string | undefined; readonly message: Message }
   | { readonly op: "manifest" }
-  /** `args` is JSON text. */
-  | { readonly op: "call"; readonly tool: string; readonly args: string };
+  | { readonly op: "call"; readonly tool: string; readonly args: Arguments };
+
+/** What a bare call gives its tool: the text that is passed on, and what was read of it. */
+export interface Arguments {
+  readonly json: string;
+  readonly value: JsonObject;
+}
 
 /** A body that cannot be read: why. */
 export class BadBody extends ExpectedError {
@@ -73,13 +78,16 @@ function toolOf({ tool }: JsonObject): string {
 }
 
 /** Programs write an object; language models a text with one in it. */
-function argumentsIn(text: string, args: unknown): string {
-  if (args === undefined || args === "") return "{}";
+function argumentsIn(text: string, args: unknown): Arguments {
+  if (args === undefined || args === "") return { json: "{}", value: {} };
   if (isObject(args)) {
     const { start, end } = memberIn(text, "arguments");
-    return text.slice(start, end);
+    return { json: text.slice(start, end), value: args };
   }
-  if (typeof args === "string" && isObject(parsed(args, '"arguments" is a text that is not JSON'))) return args;
+  if (typeof args === "string") {
+    const value = parsed(args, '"arguments" is a text that is not JSON');
+    if (isObject(value)) return { json: args, value };
+  }
   throw new BadBody('"arguments" is a JSON object, or a text with one');
 }
 

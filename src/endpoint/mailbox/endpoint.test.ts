@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { TestService } from "../../../test/fixtures/endpoint/service.js";
 import { TestClock } from "../../../test/fixtures/test-clock.js";
 import { until } from "../../../test/fixtures/wait.js";
@@ -47,6 +47,24 @@ describe("the endpoint of a mailbox", () => {
       expect(await ask(body)).toEqual({ kind: "body", json: expect.stringContaining("its log has the details") });
     }
     expect(failures).toHaveLength(2);
+  });
+
+  it("reads what a bare call gives its tool once, and passes it on as it was written", async () => {
+    const service = new TestService();
+    const sent: string[] = [];
+    service.handle = (call) => {
+      sent.push(call.message.text);
+      call.reply(resultBytes('{"content":[]}'));
+    };
+    const { ask } = open(service);
+    const parsing = vi.spyOn(JSON, "parse");
+    try {
+      await ask('{"op":"call","tool":"echo","arguments":{"n":1e3,"text":"long"}}');
+      expect(parsing.mock.calls.filter(([text]) => text.includes("1e3"))).toHaveLength(1);
+    } finally {
+      parsing.mockRestore();
+    }
+    expect(sent).toEqual([expect.stringContaining('"arguments":{"n":1e3,"text":"long"}')]);
   });
 
   it("passes an agent's notification to the servers as it was written, and takes nothing else for one", () => {

@@ -18,7 +18,7 @@ import { idText } from "../session/call.js";
 import { ENDPOINT_LIMITS, type EndpointLimits } from "../session/limits.js";
 import { SHORT_BYTES } from "../session/read-message.js";
 import { callRequest, errorBody, listRequest, manifestBody, manifestPage, resultBody } from "./bare.js";
-import { BadBody, type MailboxRequest, readBody, readMessage } from "./body.js";
+import { type Arguments, BadBody, type MailboxRequest, readBody, readMessage } from "./body.js";
 import { MailboxOutlet } from "./outlet.js";
 
 export interface MailboxEndpointOptions {
@@ -200,7 +200,7 @@ export class MailboxEndpoint implements MailboxService {
     return { entries };
   }
 
-  async #bareCall(call: MailboxCall, tool: string, args: string): Promise<string> {
+  async #bareCall(call: MailboxCall, tool: string, args: Arguments): Promise<string> {
     const response = await this.#ask(call, callRequest(tool, args));
     return resultBody(response, tool, call.principal.role);
   }
@@ -213,9 +213,8 @@ export class MailboxEndpoint implements MailboxService {
   }
 
   /** Never resolves where the call was cancelled. */
-  #ask(call: MailboxCall, text: string): Promise<ResponseMessage> {
+  #ask(call: MailboxCall, message: RequestMessage): Promise<ResponseMessage> {
     return new Promise<string>((resolve) => {
-      const message = parseMessage(text) as RequestMessage;
       this.#serve(call, message, undefined, (bytes) => resolve(bytes.toString()));
     }).then((response) => parseMessage(response) as ResponseMessage);
   }

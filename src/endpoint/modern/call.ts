@@ -9,18 +9,15 @@ import { Fault, type FaultCode, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "../../protocol/jsonrpc.js";
 import { isAtLeast } from "../../protocol/log-levels.js";
 import {
-  idSpan,
   locate,
   placeOfProgressToken,
   type RequestMessage,
   type ResponseMessage,
   rewrite,
-  scanText,
 } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
 import type { ParamHeader } from "../../protocol/param-headers.js";
-import { type BytesReply, type Reply, responseOf, resultBytes } from "../../protocol/reply.js";
-import { splice } from "../../protocol/scan.js";
+import { type BytesReply, editedReply, type Reply, responseOf, resultBytes } from "../../protocol/reply.js";
 import type { Clock } from "../../runtime/clock.js";
 import type { HeldBytes, Holder } from "../../runtime/memory/held-bytes.js";
 import { NOWHERE } from "../../runtime/table.js";
@@ -162,10 +159,11 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
 
   setLogLevel(): void {}
 
-  notify({ method, params, text }: NotificationText): void {
+  notify(notification: NotificationText): void {
+    const { method, params, text } = notification;
     const outlet = this.#outlet;
     if (this.#done || outlet === undefined) return;
-    if (method === "notifications/progress") this.#progress(outlet, text);
+    if (method === "notifications/progress") this.#progress(outlet, notification);
     else if (method === "notifications/message") {
       const { logLevel } = this;
       if (logLevel !== undefined && isAtLeast(params?.["level"], logLevel)) outlet.notify(text);
@@ -173,13 +171,13 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   }
 
   /** A retry has a token of its own, or wants no progress. */
-  #progress(outlet: Outlet, text: string): void {
-    if (outlet.message === this.message) outlet.notify(text);
+  #progress(outlet: Outlet, notification: NotificationText): void {
+    if (outlet.message === this.message) outlet.notify(notification.text);
     else {
       const token = placeOfProgressToken(outlet.message);
       if (token === undefined) return;
       const json = outlet.message.text.slice(token.start, token.end);
-      outlet.notify(rewrite(scanText(text), [{ path: ["params", "progressToken"], json }]));
+      outlet.notify(rewrite(notification, [{ path: ["params", "progressToken"], json }]));
     }
   }
 
@@ -341,9 +339,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     if (at === undefined || message.text[at.start] !== '"') return reply;
     const json = message.text.slice(at.start, at.end);
     const state = this.#context.states.sealServers({ principalId: this.principalId, json });
-    const text = splice(message.text, [{ start: at.start, end: at.end, text: JSON.stringify(state) }]);
-    const span = idSpan(scanText(text));
-    return span === undefined ? reply : new WholeReply(Buffer.from(text), span, "modern");
+    return editedReply(reply, message, [{ start: at.start, end: at.end, text: JSON.stringify(state) }]);
   }
 
   /** The server failed because of a question that was not asked, where its answer says so in our words. */

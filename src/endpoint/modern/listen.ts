@@ -1,9 +1,11 @@
 // One subscriptions/listen: what the agent asked to hear of, the acknowledgement, and what it is then told. Which
 // changes reach its agent at all is the service's to decide; what of them this listener asked for is decided here.
 
+import type { NotificationText } from "../../contracts/caller.js";
 import type { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { Meta, withMeta } from "../../protocol/modern.js";
+import { makeNotification, withChanges } from "../../protocol/message.js";
+import { Meta } from "../../protocol/modern.js";
 import { coversUri } from "../../protocol/resource-uris.js";
 import type { EndpointLimits } from "../session/limits.js";
 import type { Outlet } from "./outlet.js";
@@ -58,7 +60,7 @@ export class ListenRequest implements Listening {
   readonly #lists = new Set<ListFlag>();
   readonly #uris = new Set<string>();
   /** What is held back until the acknowledgement has gone out; undefined from then on. */
-  #early: Set<string> | undefined = new Set();
+  #early: Map<string, NotificationText> | undefined = new Map();
   #over = false;
 
   constructor(presence: Presence, outlet: Outlet, limits: EndpointLimits) {
@@ -99,22 +101,22 @@ export class ListenRequest implements Listening {
     const notifications: JsonObject = {};
     for (const flag of this.#lists) notifications[flag] = true;
     if (this.#uris.size > 0) notifications["resourceSubscriptions"] = [...this.#uris];
-    const early = this.#early ?? [];
+    const early = this.#early?.values() ?? [];
     this.#early = undefined;
-    const method = "notifications/subscriptions/acknowledged";
-    this.#tell(JSON.stringify({ jsonrpc: "2.0", method, params: { notifications } }));
-    for (const text of early) this.#tell(text);
+    this.#tell(makeNotification("notifications/subscriptions/acknowledged", { notifications }));
+    for (const one of early) this.#tell(one);
   }
 
-  hear(method: string, uri: string | undefined, text: string): void {
+  hear(notification: NotificationText, uri: string | undefined): void {
+    const { method, text } = notification;
     const flag = FLAG_OF[method];
     const wanted =
       flag === undefined
         ? method === "notifications/resources/updated" && uri !== undefined && this.#watches(uri)
         : this.#lists.has(flag);
     if (!wanted) return;
-    if (this.#early === undefined) this.#tell(text);
-    else if (this.#early.size < MAX_EARLY) this.#early.add(text);
+    if (this.#early === undefined) this.#tell(notification);
+    else if (this.#early.size < MAX_EARLY) this.#early.set(text, notification);
   }
 
   /** The update may be of a part of what was subscribed to. */
@@ -122,8 +124,9 @@ export class ListenRequest implements Listening {
     return coversUri(this.#uris, uri);
   }
 
-  #tell(text: string): void {
-    this.#outlet.notify(withMeta(text, { [Meta.subscriptionId]: this.#outlet.message.id }));
+  #tell(notification: NotificationText): void {
+    const id = JSON.stringify(this.#outlet.message.id);
+    this.#outlet.notify(withChanges(notification, { meta: [[Meta.subscriptionId, id]] }));
   }
 
   /** Ends gracefully, so that the agent may listen anew. */

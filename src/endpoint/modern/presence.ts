@@ -22,7 +22,7 @@ export interface Ongoing {
 
 export interface Listening extends Ongoing {
   /** `uri` is that of a resource that was updated. */
-  hear(method: string, uri: string | undefined, text: string): void;
+  hear(notification: NotificationText, uri: string | undefined): void;
 }
 
 interface Subscription {
@@ -91,10 +91,10 @@ export class Presence implements Caller {
   setLogLevel(): void {}
 
   /** Only who listens hears of what is said outside any request. */
-  notify({ method, params, text }: NotificationText): void {
+  notify(notification: NotificationText): void {
     if (this.listeners.size === 0) return;
-    const uri = typeof params?.["uri"] === "string" ? params["uri"] : undefined;
-    for (const listener of this.listeners) listener.hear(method, uri, text);
+    const uri = notification.params?.["uri"];
+    for (const listener of this.listeners) listener.hear(notification, typeof uri === "string" ? uri : undefined);
   }
 
   ask(request: RequestMessage): Promise<never> {

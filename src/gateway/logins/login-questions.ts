@@ -8,7 +8,7 @@ import type { AgentCall, EndedLogin, LoginDesk, LoginOutcome, LoginWantedBy } fr
 import type { BegunLogin, LoginAnswer } from "../../credentials/login-source.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject } from "../../protocol/jsonrpc.js";
-import { makeMessage, type RequestMessage } from "../../protocol/message.js";
+import { makeMessage, makeNotification, type RequestMessage } from "../../protocol/message.js";
 import { faultReply } from "../../protocol/reply.js";
 
 /** As long as an address is good for. */
@@ -204,5 +204,5 @@ function question(server: string, url: string, pageId: string | undefined): Requ
 function complete(caller: Caller, elicitationId: string): void {
   const method = "notifications/elicitation/complete";
   const params = { elicitationId };
-  caller.notify({ method, params, text: JSON.stringify({ jsonrpc: "2.0", method, params }) });
+  caller.notify(makeNotification(method, params));
 }

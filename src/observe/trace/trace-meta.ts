@@ -4,7 +4,7 @@
 import type { TracePlace } from "../../contracts/service.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { locate, type RequestMessage, type Scans } from "../../protocol/message.js";
-import { type Edit, insertFirst } from "../../protocol/scan.js";
+import { type Edit, insertFirst, type MemberTexts } from "../../protocol/scan.js";
 
 const PARAMS = ["params"];
 const META = ["params", "_meta"];
@@ -42,6 +42,14 @@ export function traceEdits(message: RequestMessage, span: TracePlace, scans: Sca
   }
   if (added.length > 0) edits.push(insertFirst(message.text, meta.start, added.join(",")));
   return edits;
+}
+
+/** The same as members of `_meta`, for who changes more in it. */
+export function traceMembers({ metaTraceparent, metaTracestate }: TracePlace): MemberTexts {
+  return [
+    ["traceparent", JSON.stringify(metaTraceparent)],
+    ["tracestate", metaTracestate === undefined ? undefined : JSON.stringify(metaTracestate)],
+  ];
 }
 
 function fresh(traceparent: string, state: string | undefined): string {

@@ -7,6 +7,7 @@ import type { AgentCall } from "../../contracts/service.js";
 import type { Upstream, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode, type JsonObject } from "../../protocol/jsonrpc.js";
+import { type HopChanges, requestText } from "../../protocol/message.js";
 import { faultReply, type Reply, responseOf, resultBytes } from "../../protocol/reply.js";
 import type { ListPosition } from "./ids.js";
 import { describedAs, taskAnswer } from "./messages.js";
@@ -34,8 +35,8 @@ export class TaskRequest implements UpstreamCall {
     this.reply = reply;
   }
 
-  render(id: number): string {
-    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params: this.params });
+  render(id: number, changes?: HopChanges): string {
+    return requestText(id, this.method, this.params, changes);
   }
 }
 

@@ -5,8 +5,8 @@ import { replySize } from "../../protocol/arrived.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import {
   edited,
-  idSpan,
   locate,
+  type Message,
   type NotificationMessage,
   parseBytes,
   type RequestMessage,
@@ -18,8 +18,8 @@ import {
   withValueAt,
 } from "../../protocol/message.js";
 import { RELATED_TASK } from "../../protocol/modern.js";
-import { type BytesReply, type Reply, renderReply } from "../../protocol/reply.js";
-import { type Edit, splice } from "../../protocol/scan.js";
+import { type BytesReply, editedReply, type Reply, renderReply } from "../../protocol/reply.js";
+import type { Edit } from "../../protocol/scan.js";
 
 /** A reply to a call that is longer than this is a result, not a task: nothing is looked for in it. */
 const MAX_BEGUN = 256 * 1024;
@@ -101,13 +101,12 @@ export function exposeReply({ reply, message }: TaskReply, expose: Expose, isRes
   for (const key of isObject(inputRequests) ? Object.keys(inputRequests) : []) {
     paths.push(["result", "inputRequests", key, "params", ...RELATED]);
   }
-  const edits = exposures(message, paths, expose).map(({ edit }) => edit);
-  if (edits.length === 0) return reply;
-  const text = splice(message.text, edits);
-  const span = idSpan(scanText(text));
-  if (span === undefined) return reply;
-  const { era, afterRounds } = reply;
-  return { kind: "bytes", bytes: Buffer.from(text), ...span, era, afterRounds };
+  const found = exposures(message, paths, expose);
+  return editedReply(
+    reply,
+    message,
+    found.map(({ edit }) => edit),
+  );
 }
 
 /**
@@ -141,14 +140,14 @@ export function describedAs(text: string, exposed: string): string {
 }
 
 function exposures(
-  message: ScannedText,
+  message: Message,
   paths: readonly Path[],
   expose: Expose,
 ): readonly { readonly path: Path; readonly id: string; readonly edit: Edit }[] {
   const scans: Scans = [];
   return paths.flatMap((path) => {
     const at = locate(message, path, scans);
-    const own: unknown = at === undefined ? undefined : JSON.parse(message.text.slice(at.start, at.end));
+    const own = path.reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), message);
     if (at === undefined || typeof own !== "string") return [];
     const id = expose(own);
     return [{ path, id, edit: { start: at.start, end: at.end, text: JSON.stringify(id) } }];

@@ -17,6 +17,7 @@ import {
   type NotificationMessage,
   parseMessage,
   type ResponseMessage,
+  withChanges,
 } from "../../protocol/message.js";
 import { type BytesReply, faultReply } from "../../protocol/reply.js";
 import { redactorFor } from "../../runtime/redact/secrets-of.js";
@@ -29,7 +30,7 @@ import { ask, type CallSender } from "../link/own-call.js";
 import { cardWithoutSecrets, withoutSecrets } from "../link/safe-fault.js";
 import { takenBack } from "../link/taken-back.js";
 import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
-import { withoutSender } from "../modern/translate.js";
+import { WITHOUT_SENDER } from "../modern/translate.js";
 import { type Breaker, type LateCall, OverdueFault } from "../supervise/breaker.js";
 import { claimedId, textsIn } from "./batch.js";
 import { endsOf, excessOfMessage, excessOfShort } from "./excess.js";
@@ -232,7 +233,7 @@ export class Connection implements LinkEvents {
   notify(message: NotificationMessage, from: Caller): void {
     if (this.#closed) return;
     if (this.#modern === undefined) {
-      this.#link.send(from.era === "modern" ? withoutSender(message.text) : message.text, undefined);
+      this.#link.send(from.era === "modern" ? withChanges(message, WITHOUT_SENDER) : message.text, undefined);
       return;
     }
     const text = this.#modern.renderNotification(message, from);
@@ -370,11 +371,10 @@ export class Connection implements LinkEvents {
     call.notes?.sent(nowMs);
     let text: string;
     if (this.#modern !== undefined && call.method !== "initialize") {
-      text = this.#modern.render(call, pending.id);
+      text = call.render(pending.id, this.#modern.changes(call));
       pending.headers = this.#modern.headers(call);
     } else {
-      text = call.render(pending.id);
-      if (call.caller?.era === "modern") text = withoutSender(text);
+      text = call.render(pending.id, call.caller?.era === "modern" ? WITHOUT_SENDER : undefined);
     }
     this.#inFlight.add(pending);
     this.#link.send(text, pending);

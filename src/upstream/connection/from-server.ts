@@ -22,6 +22,8 @@ import type { AbandonedCalls, PendingCall, PendingCalls } from "./in-flight.js";
 const MAX_OPEN_QUESTIONS = 100;
 
 const PROGRESS_TOKEN = ["params", "_meta", "progressToken"];
+/** In a notification of progress. */
+const TOLD_TOKEN = ["params", "progressToken"];
 const RELATED = ["_meta", RELATED_TASK, "taskId"];
 
 /** Finds whose call caused a message of a server. */
@@ -342,7 +344,8 @@ export class ServerMessages {
     const isOfTask = relatedTask(message.params) !== undefined;
     const shown = isOfTask ? this.#options.aboutTask(message, caller) : message;
     if (shown === undefined) return;
-    const text = rewrite(shown, [{ path: ["params", "progressToken"], json: progressToken }]);
-    caller.notify({ method: message.method, params: message.params, text });
+    const at = locate(shown, TOLD_TOKEN);
+    if (at === undefined) return;
+    caller.notify(edited(shown, [{ start: at.start, end: at.end, text: progressToken }], shown.params ?? {}));
   }
 }

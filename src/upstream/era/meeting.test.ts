@@ -9,6 +9,7 @@ import { ownName } from "../../contracts/names.js";
 import type { Target } from "../../contracts/server-spec.js";
 import type { ServerIntro } from "../../contracts/upstream.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
+import { requestText } from "../../protocol/message.js";
 import type { Era } from "../../protocol/modern.js";
 import type { replyText } from "../../protocol/reply.js";
 import { Reaper } from "../../runtime/processes/reaper.js";
@@ -378,7 +379,7 @@ describe("replies of a modern server", () => {
         subject: ownName("x"),
         params: { name: "x" },
         progressToken: undefined,
-        render: (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "x" } }),
+        render: (id, changes) => requestText(id, "tools/call", { name: "x" }, changes),
         reply: resolve,
       });
     });

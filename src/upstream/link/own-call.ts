@@ -5,7 +5,15 @@ import type { Upstream, UpstreamCall } from "../../contracts/upstream.js";
 import { excessOf, excessOfLong, MESSAGE_BOUNDS, type TextBounds } from "../../protocol/bytes/text-bounds.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { locate, type Message, parseMessage, type ResponseMessage, scanText } from "../../protocol/message.js";
+import {
+  type HopChanges,
+  locate,
+  type Message,
+  parseMessage,
+  type ResponseMessage,
+  requestText,
+  scanText,
+} from "../../protocol/message.js";
 import { type Reply, replyText } from "../../protocol/reply.js";
 import { within } from "../../runtime/wait.js";
 
@@ -43,8 +51,8 @@ class OwnCall implements UpstreamCall {
     this.#reply = reply;
   }
 
-  render(id: number): string {
-    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params: this.params });
+  render(id: number, changes?: HopChanges): string {
+    return requestText(id, this.method, this.params, changes);
   }
 
   reply(reply: Reply): void {

@@ -5,6 +5,7 @@
 import type { ListKind, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { type HopChanges, requestText } from "../../protocol/message.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { type BackoffLimits, backoffCeiling } from "../../runtime/backoff.js";
 import type { CallSender } from "../link/own-call.js";
@@ -61,9 +62,9 @@ class ListenCall implements UpstreamCall {
     this.#onEnd = (reply) => onEnd(this, reply);
   }
 
-  render(id: number): string {
+  render(id: number, changes?: HopChanges): string {
     this.id = id;
-    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params: this.params });
+    return requestText(id, this.method, this.params, changes);
   }
 
   reply(reply: Reply): void {

@@ -4,7 +4,7 @@ import { ownName } from "../../contracts/names.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
-import { parseMessage, type RequestMessage, type ResponseMessage } from "../../protocol/message.js";
+import { parseMessage, type RequestMessage, type ResponseMessage, withChanges } from "../../protocol/message.js";
 import { faultReply, type Reply, renderReply, resultBytes } from "../../protocol/reply.js";
 import { InputRounds } from "./rounds.js";
 
@@ -49,8 +49,13 @@ function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "mod
     subject: ownName("t"),
     params: { name: "t", arguments: { n: 1 }, x: 1 },
     progressToken: undefined,
-    render: (one) =>
-      `{"jsonrpc":"2.0","id":${one},"method":"tools/call","params":{"name":"t","arguments":{"n":1.0},"x":1}}`,
+    render: (one, changes) =>
+      withChanges(
+        parseMessage(
+          `{"jsonrpc":"2.0","id":${one},"method":"tools/call","params":{"name":"t","arguments":{"n":1.0},"x":1}}`,
+        ),
+        changes ?? {},
+      ),
     reply: (reply: Reply) => {
       if (reply.kind === "error") faults.push(reply.fault);
       if (reply.kind !== "stream") replies.push(JSON.parse(renderReply(reply, '"me"').toString()) as JsonObject);

@@ -9,9 +9,17 @@ import type { WayNotes } from "../../contracts/service.js";
 import type { MessageKey, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault, type FaultOptions, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { locate, type RequestMessage, type ResponseMessage, scanText, toMessage } from "../../protocol/message.js";
+import {
+  type HopChanges,
+  locate,
+  makeNotification,
+  type RequestMessage,
+  type ResponseMessage,
+  type Scans,
+  toMessage,
+} from "../../protocol/message.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
-import { type Edit, scanMembers, splice } from "../../protocol/scan.js";
+import { type MemberTexts, scanMembers } from "../../protocol/scan.js";
 import { Bag, NOWHERE } from "../../runtime/table.js";
 import type { CallSender } from "../link/own-call.js";
 import { toLegacyError } from "./translate.js";
@@ -88,8 +96,8 @@ class CallInRounds implements UpstreamCall {
   /** It is made when the agent is first asked: most calls end without. */
   #asking: AbortController | undefined;
   #rounds = 0;
-  /** What the request carries beyond what the agent sent, as JSON text. */
-  #added: readonly (readonly [key: string, json: string])[] = [];
+  /** What the request's params carry beyond what the agent sent. */
+  #added: MemberTexts = [];
   /** Elicitations that the agent gave no answer to, by their text: what ends the call if they are asked again. */
   #unanswered: Map<string, Reply> | undefined;
   /** Pages that the user was sent to, by the text of their elicitations, until the server goes on without them. */
@@ -162,9 +170,8 @@ class CallInRounds implements UpstreamCall {
     this.#sender.send(this);
   }
 
-  render(id: number): string {
-    const text = this.#call.render(id);
-    return this.#added.length === 0 ? text : withParams(text, this.#added);
+  render(id: number, changes?: HopChanges): string {
+    return this.#call.render(id, this.#added.length === 0 ? changes : { ...changes, params: this.#added });
   }
 
   reply(reply: Reply): void {
@@ -226,6 +233,7 @@ class CallInRounds implements UpstreamCall {
     if (at === undefined || message.text.startsWith("null", at.start)) return undefined;
     const members = scanMembers(message.text, at.start);
     if (members.length === 0) return undefined;
+    const requests = (message.result as { inputRequests: unknown }).inputRequests;
     if (members.length > MAX_INPUTS) {
       throw new Fault(
         "limit",
@@ -233,7 +241,10 @@ class CallInRounds implements UpstreamCall {
         LEFT,
       );
     }
-    const inputs = members.map(({ key, start, end }) => toInput(key, message.text.slice(start, end)));
+    const scans: Scans = [];
+    const inputs = members.map(({ key }) =>
+      toInput(message, key, isObject(requests) ? requests[key] : undefined, scans),
+    );
     const again = inputs.find(({ paramsJson }) => this.#unanswered?.has(paramsJson) === true);
     const failed = again === undefined ? undefined : this.#unanswered?.get(again.paramsJson);
     if (failed !== undefined) {
@@ -295,7 +306,7 @@ class CallInRounds implements UpstreamCall {
       if (!wasOpened) continue;
       const params = { elicitationId: id };
       const method = "notifications/elicitation/complete";
-      this.caller.notify({ method, params, text: JSON.stringify({ jsonrpc: "2.0", method, params }) });
+      this.caller.notify(makeNotification(method, params));
     }
   }
 }
@@ -330,16 +341,16 @@ interface Page {
   wasOpened: boolean;
 }
 
-function toInput(key: string, json: string): Input {
-  const value: unknown = JSON.parse(json);
+/** Throws a Fault where two members on the way have one name: which of them was read is not known. */
+function toInput(message: ResponseMessage, key: string, value: unknown, scans: Scans): Input {
+  const at = locate(message, ["result", "inputRequests", key, "params"], scans);
   const method = isObject(value) ? value["method"] : undefined;
   if (typeof method !== "string" || !QUESTIONS.has(method)) {
     throw new Fault("protocol", `The server asked for an input that is not known: ${JSON.stringify(method)}.`);
   }
   const given = (value as JsonObject)["params"];
   const params = isObject(given) ? given : {};
-  const at = scanMembers(json, 0).find((member) => member.key === "params");
-  const paramsJson = isObject(given) && at !== undefined ? json.slice(at.start, at.end) : "{}";
+  const paramsJson = isObject(given) && at !== undefined ? message.text.slice(at.start, at.end) : "{}";
   const isPage = params["mode"] === "url" && params["elicitationId"] === undefined;
   return { key, method, params, paramsJson, isPage };
 }
@@ -368,23 +379,4 @@ function inputRequired(reply: Reply): ResponseMessage | undefined {
   if (reply.kind !== "bytes" || !reply.bytes.includes(MARK)) return undefined;
   const message = responseOf(reply);
   return isObject(message?.result) && message.result["resultType"] === "input_required" ? message : undefined;
-}
-
-/** The request's text with these members in its params. */
-function withParams(text: string, added: readonly (readonly [key: string, json: string])[]): string {
-  const params = locate(scanText(text), ["params"]);
-  if (params === undefined) throw new Fault("invalid", "A request without params cannot be repeated with answers.");
-  const present = scanMembers(text, params.start);
-  const edits: Edit[] = [];
-  const fresh: string[] = [];
-  for (const [key, json] of added) {
-    const at = present.find((member) => member.key === key);
-    if (at === undefined) fresh.push(`${JSON.stringify(key)}:${json}`);
-    else edits.push({ start: at.start, end: at.end, text: json });
-  }
-  const comma = present.length > 0 ? "," : "";
-  if (fresh.length > 0) {
-    edits.push({ start: params.start + 1, end: params.start + 1, text: `${fresh.join(",")}${comma}` });
-  }
-  return splice(text, edits);
 }

@@ -16,6 +16,7 @@ import {
   parseMessage,
   type RequestMessage,
   type ResponseMessage,
+  requestText,
 } from "../../protocol/message.js";
 import type { Era } from "../../protocol/modern.js";
 import { type Reply, replyText } from "../../protocol/reply.js";
@@ -109,7 +110,7 @@ async function start(target: Target) {
       subject: ownName(name),
       params: { name, arguments: args },
       progressToken: undefined,
-      render: (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args } }),
+      render: (id, changes) => requestText(id, "tools/call", { name, arguments: args }, changes),
       reply: (reply) => resolve(reply),
     };
     server.upstream(caller).send(call);

@@ -6,7 +6,7 @@ import type { ListKind, ServerIntro, UpstreamCall } from "../../contracts/upstre
 import { replySize } from "../../protocol/arrived.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { makeMessage, type NotificationMessage } from "../../protocol/message.js";
+import { type HopChanges, makeNotification, type NotificationMessage, withChanges } from "../../protocol/message.js";
 import {
   encodeHeaderValue,
   Meta,
@@ -14,7 +14,6 @@ import {
   ModernError,
   NAME_PARAMS,
   TASKS_EXTENSION,
-  withMeta,
 } from "../../protocol/modern.js";
 import { paramHeaders } from "../../protocol/param-headers.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
@@ -33,6 +32,8 @@ const MAX_ERROR_BYTES = 4 * 1024;
 const ERA_CHECK_MS = 5_000;
 /** What a legacy server, or the framework around it, answers to a request that is outside of any session. */
 const LEGACY_STATUSES = new Set([400, 404, 405]);
+
+const VERSION_JSON = JSON.stringify(MODERN_VERSION);
 
 /** Notifications of agents that the modern era has given up. */
 const LEGACY_NOTIFICATIONS = new Set(["notifications/initialized", "notifications/roots/list_changed"]);
@@ -65,8 +66,9 @@ export interface ModernSideOptions {
 export class ModernSide {
   readonly #parts: ModernParts;
   readonly #overHttp: boolean;
-  readonly #clientInfo: JsonObject;
-  readonly #clientInfoJson: string;
+  readonly #clientInfo: readonly [key: string, json: string];
+  /** A modern agent's request needs no more. */
+  readonly #sender: HopChanges;
   readonly #options: ModernSideOptions;
   readonly #rounds: InputRounds;
   #listen: ServerListen | undefined;
@@ -80,8 +82,8 @@ export class ModernSide {
   constructor(parts: ModernParts, overHttp: boolean, clientInfo: JsonObject, options: ModernSideOptions) {
     this.#parts = parts;
     this.#overHttp = overHttp;
-    this.#clientInfo = clientInfo;
-    this.#clientInfoJson = JSON.stringify(clientInfo);
+    this.#clientInfo = [Meta.clientInfo, JSON.stringify(clientInfo)];
+    this.#sender = { meta: [this.#clientInfo] };
     this.#options = options;
     this.#rounds = new InputRounds({
       send: (call) => options.direct.send(call),
@@ -151,17 +153,26 @@ export class ModernSide {
     return this.#cancelRelisting(call, reason) || this.#rounds.cancel(call, reason);
   }
 
-  /** The request as a modern server wants it. Throws a Fault where its text cannot be used. */
-  render(call: UpstreamCall, id: number): string {
+  /** What a modern server wants in the request. */
+  changes(call: UpstreamCall): HopChanges {
     const { caller } = call;
-    const rendered = call.renderModern?.(id, this.#clientInfoJson);
-    if (rendered !== undefined) return rendered;
-    return withMeta(call.render(id), {
-      [Meta.version]: MODERN_VERSION,
-      [Meta.clientInfo]: this.#clientInfo,
-      [Meta.capabilities]: caller === undefined ? {} : capabilitiesOf(caller),
-      [Meta.logLevel]: this.#levelFor(caller),
-    });
+    if (caller?.era === "modern" && saysWhoAsks(call.params)) return this.#sender;
+    const level = this.#levelFor(caller);
+    return this.#senderAnd(
+      caller === undefined ? {} : capabilitiesOf(caller),
+      level === undefined ? undefined : JSON.stringify(level),
+    );
+  }
+
+  #senderAnd(capabilities: unknown, levelJson?: string): HopChanges {
+    return {
+      meta: [
+        [Meta.version, VERSION_JSON],
+        this.#clientInfo,
+        [Meta.capabilities, JSON.stringify(capabilities)],
+        [Meta.logLevel, levelJson],
+      ],
+    };
   }
 
   /**
@@ -217,15 +228,11 @@ export class ModernSide {
   }
 
   /** An agent's notification as a modern server wants it; undefined where that era has none of the kind. */
-  renderNotification({ method, params, text }: NotificationMessage, from: Caller): string | undefined {
-    if (LEGACY_NOTIFICATIONS.has(method)) return undefined;
-    const meta = params?.["_meta"];
+  renderNotification(message: NotificationMessage, from: Caller): string | undefined {
+    if (LEGACY_NOTIFICATIONS.has(message.method)) return undefined;
+    const meta = message.params?.["_meta"];
     const declared = from.era === "modern" && isObject(meta) ? meta[Meta.capabilities] : undefined;
-    return withMeta(text, {
-      [Meta.version]: MODERN_VERSION,
-      [Meta.clientInfo]: this.#clientInfo,
-      [Meta.capabilities]: declared ?? from.capabilities,
-    });
+    return withChanges(message, this.#senderAnd(declared ?? from.capabilities));
   }
 
   notificationHeaders(method: string): readonly string[] | undefined {
@@ -298,6 +305,12 @@ export class ModernSide {
   }
 }
 
+/** A modern agent's own `_meta` is right, but for who sends it. */
+function saysWhoAsks(params: JsonObject | undefined): boolean {
+  const meta = params?.["_meta"];
+  return isObject(meta) && Meta.version in meta && Meta.capabilities in meta;
+}
+
 /** A legacy agent cannot be answered with a task of the modern era, whatever it said at its handshake. */
 function capabilitiesOf({ era, capabilities }: Caller): JsonObject {
   const { extensions } = capabilities;
@@ -311,7 +324,7 @@ function withoutSubscription(message: NotificationMessage): NotificationMessage 
   const { [Meta.subscriptionId]: _, ...meta } = (message.params?.["_meta"] ?? {}) as JsonObject;
   const { _meta, ...params } = message.params ?? {};
   const kept = Object.keys(meta).length === 0 ? params : { ...params, _meta: meta };
-  return makeMessage({ jsonrpc: "2.0", method: message.method, params: kept }) as NotificationMessage;
+  return makeNotification(message.method, kept);
 }
 
 const ownNotifications = new WeakSet<NotificationMessage>();
@@ -322,7 +335,7 @@ export function isOwnNotification(message: NotificationMessage): boolean {
 }
 
 function notification(method: string): NotificationMessage {
-  const message = makeMessage({ jsonrpc: "2.0", method }) as NotificationMessage;
+  const message = makeNotification(method);
   ownNotifications.add(message);
   return message;
 }

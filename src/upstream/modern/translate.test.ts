@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { findAnchor } from "../../protocol/anchor.js";
-import { toLegacyError, withoutSender } from "./translate.js";
+import { parseMessage, withChanges } from "../../protocol/message.js";
+import { toLegacyError, WITHOUT_SENDER } from "./translate.js";
+
+const withoutSender = (text: string) => withChanges(parseMessage(text), WITHOUT_SENDER);
 
 function reply(body: string) {
   const bytes = Buffer.from(`{"jsonrpc":"2.0","id":3,${body}}`);
@@ -37,7 +40,7 @@ describe("a modern agent's request for a legacy server", () => {
     "io.modelcontextprotocol/clientCapabilities":{"a":[1]},"traceparent":"00-é","n":1.0,
     "io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/logLevel":"info"}`;
     expect(withoutSender(request(`{"name":"x","_meta":${meta},"arguments":{"n":1.0}}`))).toBe(
-      request('{"name":"x","_meta":{"progressToken":7,"traceparent":"00-é","n":1.0},"arguments":{"n":1.0}}'),
+      request('{"name":"x","_meta":{ "progressToken":7,"traceparent":"00-é","n":1.0},"arguments":{"n":1.0}}'),
     );
   });
 

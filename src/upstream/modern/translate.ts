@@ -3,29 +3,20 @@
 
 import { replySize } from "../../protocol/arrived.js";
 import { ErrorCode, isObject } from "../../protocol/jsonrpc.js";
-import { locate, scanText } from "../../protocol/message.js";
+import type { HopChanges } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
 import { type Reply, responseOf } from "../../protocol/reply.js";
-import { scanMembers, splice } from "../../protocol/scan.js";
 
 /** Errors are short; what is longer passes as it is. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
-const SAID_AT_HANDSHAKE = new Set<string>([Meta.version, Meta.capabilities, Meta.clientInfo, Meta.logLevel]);
-
 /**
- * A modern agent's request without what it says of its sender, which the legacy era says at the handshake. The rest of
+ * A modern agent's message loses what it says of its sender, which the legacy era says at the handshake. The rest of
  * `_meta` (a progress token, trace context, what we do not know) stays as it was written.
  */
-export function withoutSender(text: string): string {
-  const meta = locate(scanText(text), ["params", "_meta"]);
-  if (meta === undefined) return text;
-  const members = scanMembers(text, meta.start);
-  const kept = members.filter(({ key }) => !SAID_AT_HANDSHAKE.has(key));
-  if (kept.length === members.length) return text;
-  const json = kept.map(({ key, start, end }) => `${JSON.stringify(key)}:${text.slice(start, end)}`);
-  return splice(text, [{ start: meta.start, end: meta.end, text: `{${json.join(",")}}` }]);
-}
+export const WITHOUT_SENDER: HopChanges = {
+  meta: [Meta.version, Meta.capabilities, Meta.clientInfo, Meta.logLevel].map((key) => [key, undefined]),
+};
 
 /**
  * A modern server's error as a legacy agent reads it: that era has a code of its own for a missing resource. Only an

@@ -7,6 +7,7 @@ import type { WayNotes } from "../../contracts/service.js";
 import type { MessageKey, UpstreamCall } from "../../contracts/upstream.js";
 import type { Fault } from "../../protocol/errors.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
+import type { HopChanges } from "../../protocol/message.js";
 import { faultReply, type Reply } from "../../protocol/reply.js";
 import { type Breaker, type BreakerOutcome, countsAsFault, isUnreached, OverdueFault } from "./breaker.js";
 import { heldBack } from "./refusals.js";
@@ -108,12 +109,8 @@ class TrialCall implements UpstreamCall {
     return this.inner.refusal?.();
   }
 
-  render(id: number): string {
-    return this.inner.render(id);
-  }
-
-  renderModern(id: number, clientInfo: string): string | undefined {
-    return this.inner.renderModern?.(id, clientInfo);
+  render(id: number, changes?: HopChanges): string {
+    return this.inner.render(id, changes);
   }
 
   get wasSent(): boolean {
