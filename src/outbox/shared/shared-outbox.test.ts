@@ -236,7 +236,7 @@ describe("a call that was taken here before another gateway had its partition, a
   });
 
   /** An owner that is one no more when it writes: another gateway, "b", is. */
-  async function frozen() {
+  async function frozen(code: "fenced" | "away", isStillOurs = false) {
     let isOurs = true;
     let onTake = async (body: Uint8Array) => body;
     const asked: string[] = [];
@@ -272,22 +272,33 @@ describe("a call that was taken here before another gateway had its partition, a
     });
     await outbox.taken(1, store);
     store.batch = () => {
-      isOurs = false;
-      return Promise.reject(new StoreError("fenced", "Another gateway has taken over."));
+      isOurs = isStillOurs;
+      return Promise.reject(new StoreError(code, "Nothing was written."));
     };
     return { outbox, asked, onTake: (body: Uint8Array) => onTake(body), givenBack: () => givenBack };
   }
 
-  it("is passed to that one, and not refused [engine-outbox] [takeover]", async () => {
-    const { outbox, asked, givenBack } = await frozen();
+  it.each(["fenced", "away"] as const)(
+    "is passed to that one, and not refused, where it was %s [engine-outbox] [takeover]",
+    async (code) => {
+      const { outbox, asked, givenBack } = await frozen(code);
+      const { call: taken, replies } = new World(store).make({ title: "a" });
+      expect(outbox.take(taken, "tracker", TOOL)).toBe(true);
+      await expect.poll(() => replies).toHaveLength(1);
+      expect([asked, replies[0]?.kind, givenBack()]).toEqual([["b"], "bytes", 0]);
+    },
+  );
+
+  it("is refused where the engine is away and it is still ours [engine-outbox]", async () => {
+    const { outbox, asked, givenBack } = await frozen("away", true);
     const { call: taken, replies } = new World(store).make({ title: "a" });
     expect(outbox.take(taken, "tracker", TOOL)).toBe(true);
     await expect.poll(() => replies).toHaveLength(1);
-    expect([asked, replies[0]?.kind, givenBack()]).toEqual([["b"], "bytes", 0]);
+    expect([asked, replies[0]?.kind, givenBack()]).toEqual([[], "error", 1]);
   });
 
   it("goes back to the gateway that passed it on, which asks the next [engine-outbox] [takeover]", async () => {
-    const { onTake, asked } = await frozen();
+    const { onTake, asked } = await frozen("fenced");
     const { call: passed } = new World(store).make({ title: "a" });
     const head = { server: "tracker", tool: TOOL, minted: "minted", call: factsOf(passed) };
     expect(decodeReply(await onTake(frame(head)))).toEqual({ kind: "not-owner" });

@@ -137,7 +137,9 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       else this.#options.giveBack(call, server);
     };
     const passOn: PartitionParts["passOn"] = (call, { server, tool }, error) => {
-      if ((error as { code?: string }).code !== "fenced") return false;
+      const { code } = error as { code?: string };
+      // Nothing was written. Who was frozen may have lost its connection too, and learns by that alone that another has it by now.
+      if (code !== "fenced" && (code !== "away" || mayAct())) return false;
       if (call instanceof PassedCall) call.moved();
       else void this.#takeAgain(call, server, tool);
       return true;
