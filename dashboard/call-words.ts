@@ -58,6 +58,7 @@ export function remarksOf({ attempt, cache, mended, receipt, server }: KeptCall)
     ...(cache === "coalesced" ? ["It waited for the same call of somebody else, and got its answer."] : []),
     ...(mended === "restart" ? [`Its agent noticed nothing of ${server ?? "the server"} being started again.`] : []),
     ...(mended === "token" ? ["Its agent noticed nothing of the token being renewed."] : []),
+    ...(mended === "menu" ? ["A server was away: its tools are in the list as they were."] : []),
   ];
 }
 

@@ -309,12 +309,13 @@ export function brokerSummary(mailboxes: Known["mailboxes"], needs: readonly Nee
   return `${state}; ${needs.length === 1 ? "one thing needs" : `${needs.length} things need`} you.`;
 }
 
+/** Each leads to those calls. A session that went on and a tool that was held back are no calls: to where they are seen. */
 const CAUGHT: Readonly<Record<string, readonly [one: string, many: string, href: string]>> = {
   restart: ["call that outlived its server", "calls that outlived their servers", "/calls?mended=restart"],
   token: ["renewed token", "renewed tokens", "/calls?mended=token"],
   queued: ["write delivered later", "writes delivered later", "/waiting?state=done"],
   session: ["session that went on after a restart", "sessions that went on after a restart", "/access"],
-  menu: ["list given while a server was away", "lists given while a server was away", "/servers"],
+  menu: ["list given while a server was away", "lists given while a server was away", "/calls?mended=menu"],
   pin: ["changed tool held back", "changed tools held back", "/pins"],
 };
 

@@ -154,9 +154,10 @@ describe("a text of somebody else's", () => {
 });
 
 it("what nobody noticed is said in words with where those are, and nothing where there was nothing", () => {
-  expect(caughtWords({ restart: 1, queued: 1_200, menu: 0, other: 3 })).toEqual([
+  expect(caughtWords({ restart: 1, queued: 1_200, session: 0, menu: 2, other: 3 })).toEqual([
     { text: "1 call that outlived its server", href: "/calls?mended=restart" },
     { text: "1,200 writes delivered later", href: "/waiting?state=done" },
+    { text: "2 lists given while a server was away", href: "/calls?mended=menu" },
   ]);
 });
 

@@ -96,6 +96,7 @@ export function Calls() {
             <option value="">any</option>
             <option value="restart">their server was started again</option>
             <option value="token">their token was renewed</option>
+            <option value="menu">a list, while a server was away</option>
           </select>
         </label>
         <label>

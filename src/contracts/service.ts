@@ -27,8 +27,11 @@ export interface TracePlace {
  */
 export type CallPhase = "own" | "queued" | "starting" | "credential" | "server" | "returning";
 
-/** What was mended on the way of a call: its server was started again, or its token was renewed. */
-export type Mending = "restart" | "token";
+/**
+ * What was mended on the way of a call: its server was started again, its token was renewed, or a server was away and its
+ * tools were in the list all the same.
+ */
+export type Mending = "restart" | "token" | "menu";
 
 /** What those between the pipeline and the server note of a call. */
 export interface WayNotes {

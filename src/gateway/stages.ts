@@ -154,6 +154,10 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     toolName: (server, tool) => records.metrics.toolName(server, tool),
     redact,
     transportOf: (server) => transportOf(servers.supervised(server)?.spec),
+    isAnyAway: () => {
+      for (const { name, isFailing } of servers.all) if (isFailing && catalog.counts(name).tools > 0) return true;
+      return false;
+    },
   });
   const serverLabels = new ServerLabels();
   const happenings = new Happenings(serverLabels);
@@ -165,10 +169,6 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       isListed: (server, tool) => catalog.showsTool(server, ownToolName(tool)),
       isRole: (role) => role === DEFAULT_ROLE || role === OPERATOR.role || Object.hasOwn(owner.config().roles, role),
       redacted: redact,
-      isAnyAway: () => {
-        for (const { name, isFailing } of servers.all) if (isFailing && catalog.counts(name).tools > 0) return true;
-        return false;
-      },
     },
     serverLabels,
     happenings,

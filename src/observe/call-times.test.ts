@@ -36,11 +36,11 @@ it("every millisecond of a call is in one of its phases, also where what counts 
   );
 });
 
-function observed() {
+function observed(isAnyAway = () => false) {
   const clock = new TestClock();
   const taken: CallRecord[] = [];
   const recorder = new CallRecorder([{ take: (record) => void taken.push({ ...record }), batchEnded: () => {} }]);
-  const observer = new CallObserver({ clock, tracer: undefined, eraOf: () => "legacy", transportOf: () => "pipe" });
+  const observer = new CallObserver({ clock, tracer: undefined, eraOf: () => "legacy", transportOf: () => "pipe", isAnyAway });
   observer.setRecorder(recorder);
   const begin = (text = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"é"}}') => {
     const caller = { principal: { id: "ann", role: "dev" }, clientInfo: {}, version: "2025-11-25", sessionKey: "s" };
@@ -101,6 +101,18 @@ it("a record says how long its call waited for what, what of it was ours, and ho
   });
   expect(ownMs(first as CallRecord)).toBe(3);
   expect(second).toMatchObject({ ms: 7, serverMs: 0, startingMs: 0, mended: undefined });
+});
+
+it("a list that has the tools of a server which is away is what its agent did not have to notice, where it is a list [calls-recorded]", () => {
+  let isAway = false;
+  const { begin, records } = observed(() => isAway);
+  const list = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
+  begin(list).reply(OK);
+  isAway = true;
+  begin(list).reply(OK);
+  begin(list).reply({ kind: "error", error: { code: -32603, message: "no" } });
+  begin().reply(OK);
+  expect(records().map(({ mended }) => mended)).toEqual([undefined, "menu", undefined, undefined]);
 });
 
 it("a record has the code of an error, or the rule of ours that refused its call [calls-recorded]", () => {

@@ -34,6 +34,8 @@ export interface CallObserverOptions {
   readonly redact?: ((server: string, tool: string) => string) | undefined;
   /** How a server is reached. */
   readonly transportOf?: ((server: string) => Transport | undefined) | undefined;
+  /** Whether a server whose tools are known is not up now. */
+  readonly isAnyAway?: (() => boolean) | undefined;
 }
 
 /** Longer requests are measured by their characters: counting the bytes of a long text takes milliseconds. */
@@ -62,6 +64,7 @@ export class CallObserver {
   readonly #toolName: (server: string, tool: string) => string | undefined;
   readonly #redact: (server: string, tool: string) => string;
   readonly #transportOf: (server: string) => Transport | undefined;
+  readonly #isAnyAway: () => boolean;
   readonly #times = new CallTimesPool();
   /** What records have of what was asked; undefined where nobody wants it. */
   argumentsOf: ((message: RequestMessage) => CallRecord["asked"]) | undefined;
@@ -75,13 +78,14 @@ export class CallObserver {
   /** For a traced call that no recorder has a record for. It is filled and read in one turn. */
   readonly #scratch = emptyRecord();
 
-  constructor({ clock, tracer, eraOf, toolName, redact, transportOf }: CallObserverOptions) {
+  constructor({ clock, tracer, eraOf, toolName, redact, transportOf, isAnyAway }: CallObserverOptions) {
     this.#clock = clock;
     this.#tracer = tracer;
     this.#eraOf = eraOf;
     this.#toolName = toolName ?? (() => undefined);
     this.#redact = redact ?? ((_, tool) => tool);
     this.#transportOf = transportOf ?? (() => undefined);
+    this.#isAnyAway = isAnyAway ?? (() => false);
   }
 
   /** Who gets the records; undefined for nobody. Calls under way are told to whoever is there when they end. */
@@ -182,7 +186,8 @@ export class CallObserver {
     record.attempt = call.attempt;
     readOutcome(reply, record);
     record.receipt = call.receipt;
-    record.mended = call.mendedBy;
+    const isList = message.method === "tools/list" && record.outcome === "ok";
+    record.mended = isList && this.#isAnyAway() ? "menu" : call.mendedBy;
     record.cache = call.cache;
     const { text } = message;
     record.bytesIn = text.length <= MAX_COUNTED_CHARACTERS ? Buffer.byteLength(text) : text.length;

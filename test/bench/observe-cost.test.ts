@@ -67,7 +67,7 @@ function recordUs(
 ): number {
   const labels = new ServerLabels();
   const metrics = new CallMetrics(
-    { isListed, isRole: () => true, redacted: (_, tool) => tool, isAnyAway: () => false },
+    { isListed, isRole: () => true, redacted: (_, tool) => tool },
     labels,
     new Happenings(labels),
   );

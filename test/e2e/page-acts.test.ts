@@ -273,6 +273,7 @@ describe.skipIf(chromium === undefined)(
         process.kill((await statusOf(gateway, "ledger")).pid ?? 0, "SIGKILL");
         await Promise.all(lost);
         await until("the outcomes to be unknown", async () => (await statusOfAll(gateway)).outbox?.unknown === 3);
+        await page.locator(".need").filter({ hasText: "3 writes have an unknown outcome" }).locator("time").waitFor();
         await toolway(gateway, "stop", "ledger");
         await callTool(gateway.url, "note", { text: freshId(`waits-${how}`) }, token);
         const writes = await writesOf();
@@ -322,6 +323,11 @@ describe.skipIf(chromium === undefined)(
         const [again, gone] = [freshId(`again-${how}`), freshId(`drop-${how}`)];
         for (const id of [again, gone]) await die(id);
         const page = await browser.open(gateway);
+        await page
+          .locator(".need")
+          .filter({ hasText: /dead letters/ })
+          .locator("time")
+          .waitFor();
         await at(page, "/waiting");
         const letter = (id: string) => page.locator("li").filter({ hasText: id });
         await press(page, how, letter(again), "Retry");

@@ -1,7 +1,7 @@
 // The rows of calls while more come: what is there stays as it is, and nothing moves under a pointer; in a real browser.
 
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { BROWSER_MS, PageBrowser } from "../fixtures/page.js";
 import { send } from "./eras.js";
@@ -167,6 +167,23 @@ describe.skipIf(chromium === undefined)(`rows of calls${chromium === undefined ?
       .click();
     await page.waitForURL(`**/waiting/${receipt}`);
     await page.goBack();
+  });
+
+  it("a receipt is found by its whole id where the list of writes, which has the newest alone, does not have it", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    await toolway(gateway, "outbox", "hold", "ledger");
+    const kept = await callTool(gateway.url, "note", { text: "long ago" });
+    const { receipt = "" } = (kept.result?.["structuredContent"] ?? {}) as { receipt?: string };
+    await page.route("**/api/outbox", (route) => route.fulfill({ json: { writes: [] } }));
+    onTestFinished(() => page.unrouteAll({ behavior: "ignoreErrors" }));
+    await page.goto(new URL("/servers", page.url()).href);
+    await page.getByRole("heading", { name: "Servers" }).waitFor();
+    await page.locator("#search").fill(receipt);
+    const hit = page.locator(".search li").filter({ hasText: `write ${receipt}` });
+    await hit.getByRole("link").click();
+    await page.waitForURL(`**/waiting/${receipt}`);
+    await page.getByRole("heading", { name: "ledger/note" }).waitFor();
   });
 
   it("a table that is wider than a narrow window has a shade where more of it is", {

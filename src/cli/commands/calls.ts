@@ -34,7 +34,7 @@ export const calls = defineCommand({
     mended: {
       value: "HOW",
       description: "Those whose agents did not have to notice something.",
-      choices: ["restart", "token"],
+      choices: ["restart", "token", "menu"],
     },
     slowest: { description: "Those that took longest, the longest first." },
     slower: { value: "TIME", description: "Those that took longer: 500ms, 2s." },

@@ -11,7 +11,7 @@ export interface CallFilter {
   readonly slowerMs?: number | undefined;
   /** A word of the outcomes. */
   readonly outcome?: string | undefined;
-  /** What their agents did not have to notice: `restart`, `token`. */
+  /** What their agents did not have to notice: `restart`, `token`, `menu`. */
   readonly mended?: string | undefined;
 }
 

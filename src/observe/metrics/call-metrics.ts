@@ -30,8 +30,6 @@ export interface KnownNames {
   isRole(role: string): boolean;
   /** A name of a tool without what its server's entry keeps secret. */
   redacted(server: string, tool: string): string;
-  /** Whether a server whose tools are known is not up now. */
-  isAnyAway(): boolean;
 }
 
 /** Where calls of one tool, or of one method, of a server are counted that succeed: they are most. */
@@ -86,7 +84,7 @@ export class CallMetrics implements CallSink {
   }
 
   take(record: CallRecord): void {
-    const { server, cache, bytes, mended, refusedBy, outcome, method } = record;
+    const { server, cache, bytes, mended, refusedBy, outcome } = record;
     this.#ours.add(ownMs(record) / 1_000);
     if (server !== undefined && outcome === "ok") this.#succeeded(record, server);
     else this.#counted(record);
@@ -100,9 +98,7 @@ export class CallMetrics implements CallSink {
     this.#fromAgents.count += record.bytesIn;
     if (bytes !== undefined) this.#toAgents.count += bytes;
     if (refusedBy !== undefined) this.#happenings.refused(refusedBy);
-    if (outcome !== "ok") return;
-    if (mended !== undefined) this.#happenings.caught(mended);
-    if (method === "tools/list" && this.#names.isAnyAway()) this.#happenings.caught("menu");
+    if (mended !== undefined && outcome === "ok") this.#happenings.caught(mended);
   }
 
   get histograms(): readonly Histogram[] {

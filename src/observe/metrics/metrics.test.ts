@@ -19,9 +19,7 @@ const names = {
   isListed: (server: string, tool: string) => server === "files" && tool !== "made-up",
   isRole: (role: string) => role === "reader",
   redacted: (_server: string, tool: string) => tool.replaceAll("hunter2", "[redacted]"),
-  isAnyAway: () => isAway,
 };
-let isAway = false;
 
 function counting() {
   const servers = new ServerLabels();
@@ -209,9 +207,7 @@ describe("what is counted of calls and servers [metrics-agree]", () => {
     metrics.take(record({ outcome: "denied", refusedBy: "menu" }));
     happenings.refused("token");
     metrics.take(record({ method: "tools/list", server: undefined, tool: undefined }));
-    isAway = true;
-    metrics.take(record({ method: "tools/list", server: undefined, tool: undefined }));
-    isAway = false;
+    metrics.take(record({ method: "tools/list", server: undefined, tool: undefined, mended: "menu" }));
     happenings.outboxWriteEnded("files", "done", true);
     happenings.outboxWriteEnded("files", "done", false);
     happenings.outboxWriteEnded("files", "failed", true);
