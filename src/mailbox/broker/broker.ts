@@ -26,8 +26,7 @@ import { MailStore } from "./mail-store.js";
 import { type Answerable, Mailbox, type Subscription } from "./mailbox.js";
 import type { BrokerInside } from "./operator.js";
 import { BindWrite, PendingHandOuts } from "./pending-hand-outs.js";
-import { keyOf } from "./queue.js";
-import type { Consumer, Ended } from "./queue-terms.js";
+import { type Consumer, type Ended, keyOf } from "./queue-terms.js";
 import {
   bindingOf,
   type Header,
@@ -129,7 +128,7 @@ export class Broker {
       return;
     }
     if (answered !== undefined) answered.answer = { id, hash };
-    const done = this.#take(sender, frame, hash, asked);
+    const done = this.#take(sender, frame, key, hash, asked);
     this.#storing.set(key, { to, hash, done, isCancelled: false });
     try {
       await done;
@@ -152,6 +151,7 @@ export class Broker {
   async #take(
     sender: MailSender,
     { to, message, journal, leftMs, acknowledges }: Deliver,
+    key: string,
     hash: string,
     asked: Answerable | undefined,
   ): Promise<void> {
@@ -197,7 +197,7 @@ export class Broker {
     }
     const letter = this.#add(mailbox, header, sequence, bytes);
     if (finished !== undefined) this.#finish(finished);
-    const storing = this.#storing.get(keyOf(sender.owner, id));
+    const storing = this.#storing.get(key);
     const removed = storing?.isCancelled === true ? this.#cancelStored(sender, to, id) : undefined;
     if (storing !== undefined && removed !== undefined) {
       storing.removed = removed;
@@ -236,7 +236,7 @@ export class Broker {
   #add(mailbox: Mailbox, header: Header, sequence: number, bytes: number): Letter {
     const endMs = this.#clock.now() + header.leftMs;
     const letter = letterOf(header, sequence, bytes, endMs, bindingOf(header.bound), false);
-    this.#letters.set(keyOf(letter.sender, letter.id), letter);
+    this.#letters.set(letter.key, letter);
     mailbox.queue.add(letter);
     return letter;
   }
@@ -302,7 +302,7 @@ export class Broker {
       const message = sender === undefined ? undefined : mailbox.queue.acknowledge(consumer, sender, name.id);
       if (sender === undefined || message === undefined) return true;
       const letter = message as Letter;
-      this.#letters.delete(keyOf(sender, name.id));
+      this.#letters.delete(letter.key);
       this.#unreserve(letter.from, name.id);
       finished.push(letter);
       return false;
@@ -376,7 +376,7 @@ export class Broker {
       return undefined;
     }
     const removed = told.message as Letter;
-    this.#letters.delete(keyOf(sender.owner, id));
+    this.#letters.delete(removed.key);
     this.#unreserve(removed.from, id);
     const isRemoved = this.#mail.remove([removed], "a cancelled message");
     this.#look(mailbox);
@@ -440,7 +440,7 @@ export class Broker {
   #end(mailbox: Mailbox, ended: Ended): void {
     const { message, why, mayHaveRun, reason } = ended;
     const letter = message as Letter;
-    this.#letters.delete(keyOf(letter.sender, letter.id));
+    this.#letters.delete(letter.key);
     const text = endText(mailbox.address, why, mayHaveRun, reason);
     this.#log.info("a message ended unfinished", {
       mailbox: mailbox.address,
@@ -494,7 +494,7 @@ export class Broker {
       // A calendar that was set back does not give it more time than it had.
       const endMs = nowMs + header.leftMs - Math.max(0, wallMs - header.at);
       const letter = letterOf(header, sequence, bytes, endMs, bound, isRebound);
-      this.#letters.set(keyOf(letter.sender, letter.id), letter);
+      this.#letters.set(letter.key, letter);
       this.#mailboxOf(letter.to).queue.restore(letter);
       if (letter.kind.endsWith(REQUEST)) this.#mailboxOf(letter.from).queue.reserve(letter.id);
     }
@@ -524,7 +524,7 @@ export class Broker {
   #finish(letter: Letter): void {
     const mailbox = this.#mailboxes.get(letter.to);
     mailbox?.queue.finish(letter.sender, letter.id);
-    this.#letters.delete(keyOf(letter.sender, letter.id));
+    this.#letters.delete(letter.key);
     this.#unreserve(letter.from, letter.id);
     if (mailbox !== undefined) this.#look(mailbox);
   }

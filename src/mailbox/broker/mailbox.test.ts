@@ -1,13 +1,14 @@
 import { expect, it } from "vitest";
 import { MAX_ANSWERABLE } from "./limits.js";
 import { Mailbox } from "./mailbox.js";
-import type { Consumer } from "./queue-terms.js";
+import { type Consumer, keyOf } from "./queue-terms.js";
 import type { Letter } from "./record.js";
 
 const consumer: Consumer = { kinds: undefined, journal: "j", window: 1_000, knowsIdsOnly: false };
 
 function handOut(mailbox: Mailbox, id: string, sequence: number, endMs = 1_000): void {
-  const letter = { sequence, sender: "worker", id, from: "worker#mcp-x", endMs, correlationId: undefined };
+  const key = keyOf("worker", id);
+  const letter = { key, sequence, sender: "worker", id, from: "worker#mcp-x", endMs, correlationId: undefined };
   mailbox.wasHandedOut(letter as Letter, consumer);
 }
 

@@ -5,7 +5,7 @@ import type { RoomAccount } from "../../runtime/memory/shared-room.js";
 import { MAX_ANSWERABLE, QUEUE_LIMITS } from "./limits.js";
 import type { PendingHandOuts } from "./pending-hand-outs.js";
 import { MailboxQueue } from "./queue.js";
-import type { Consumer } from "./queue-terms.js";
+import { type Consumer, keyOf } from "./queue-terms.js";
 import type { Letter } from "./record.js";
 
 /** What may be answered no longer is forgotten so many at a time: there are at most so many beyond the bound. */
@@ -66,8 +66,7 @@ export class Mailbox {
     return !isAny;
   }
 
-  wasHandedOut({ sequence, sender, id, from, endMs, correlationId }: Letter, consumer: Consumer): void {
-    const key = `${sender}\0${id}`;
+  wasHandedOut({ key, sequence, from, endMs, correlationId }: Letter, consumer: Consumer): void {
     const before = this.#known(key);
     // What was answered and comes again because nobody acknowledged it is answered; another message of its id is not.
     const answer = before?.sequence === sequence ? before.answer : undefined;
@@ -90,7 +89,7 @@ export class Mailbox {
 
   /** The message of this sender and id, where it was handed out here and the owner may still answer it. */
   answerable(sender: string, id: string, nowMs: number): Answerable | undefined {
-    const known = this.#known(`${sender}\0${id}`);
+    const known = this.#known(keyOf(sender, id));
     return known !== undefined && known.endMs > nowMs ? known : undefined;
   }
 }

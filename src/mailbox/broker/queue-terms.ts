@@ -89,3 +89,8 @@ export interface StoredMessage {
 
 /** Handed to somebody, and free for anybody. */
 export const ANYBODY: Binding = { journal: undefined };
+
+/** Ids are free text without zero bytes. */
+export function keyOf(sender: string, id: string): string {
+  return `${sender}\0${id}`;
+}

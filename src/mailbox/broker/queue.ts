@@ -15,6 +15,7 @@ import {
   type Consumer,
   type Ended,
   type HandOut,
+  keyOf,
   type NoRoom,
   type QueuedMessage,
   type QueueLimits,
@@ -23,6 +24,8 @@ import {
 
 interface Entry {
   readonly message: QueuedMessage;
+  /** Of its sender and id. */
+  readonly key: string;
   readonly mail: SenderMail;
   /** Where it stands among all first hand-outs; 0 is never. */
   order: number;
@@ -204,8 +207,10 @@ export class MailboxQueue {
   }
 
   #entryOf(message: QueuedMessage): Entry {
+    const key = keyOf(message.sender, message.id);
     const entry: Entry = {
       message,
+      key,
       mail: this.#mailOf(message.sender),
       order: 0,
       failures: 0,
@@ -219,7 +224,7 @@ export class MailboxQueue {
       dueAt: -1,
       returnedAt: -1,
     };
-    this.#entries.set(keyOf(message.sender, message.id), entry);
+    this.#entries.set(key, entry);
     this.#due.push(entry);
     return entry;
   }
@@ -282,8 +287,10 @@ export class MailboxQueue {
       if (holding.isPaused || holding.credit < 1 || holding.held.size >= holding.consumer.window) continue;
       const entry = this.#takeReturned(holding, nowMs) ?? this.#takeFresh(holding, nowMs);
       if (entry === undefined) continue;
-      this.#holdings.delete(holding.consumer);
-      this.#holdings.set(holding.consumer, holding);
+      if (this.#holdings.size > 1) {
+        this.#holdings.delete(holding.consumer);
+        this.#holdings.set(holding.consumer, holding);
+      }
       return this.#lease(entry, holding, nowMs);
     }
     return undefined;
@@ -300,7 +307,7 @@ export class MailboxQueue {
     entry.journal = consumer.journal;
     entry.mayHaveRun = true;
     entry.isRepeatable = false;
-    holding.held.set(keyOf(message.sender, message.id), entry);
+    holding.held.set(entry.key, entry);
     holding.heldIds?.set(message.id, message.sender);
     holding.credit--;
     this.#expectAt(entry, nowMs + this.#limits.leaseMs);
@@ -532,7 +539,7 @@ export class MailboxQueue {
 
   #letGo(entry: Entry): void {
     const { holding, message } = entry;
-    holding?.held.delete(keyOf(message.sender, message.id));
+    holding?.held.delete(entry.key);
     holding?.heldIds?.delete(message.id);
     entry.holding = undefined;
   }
@@ -544,13 +551,12 @@ export class MailboxQueue {
   }
 
   #remove(entry: Entry): void {
-    const { sender, id, bytes } = entry.message;
     this.#letGo(entry);
     if (entry.returnedAt >= 0) this.#takeBack(entry);
     else if (entry.order === 0) this.#leaveKind(entry);
     this.#due.remove(entry);
-    this.#entries.delete(keyOf(sender, id));
-    this.#leave(entry.mail, bytes);
+    this.#entries.delete(entry.key);
+    this.#leave(entry.mail, entry.message.bytes);
   }
 
   #enter(mail: SenderMail, bytes: number): void {
@@ -578,9 +584,4 @@ export class MailboxQueue {
     }
     return mail;
   }
-}
-
-/** Ids are free text without zero bytes. */
-export function keyOf(sender: string, id: string): string {
-  return `${sender}\0${id}`;
 }

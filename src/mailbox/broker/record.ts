@@ -3,7 +3,7 @@
 
 import { hash } from "node:crypto";
 import { ownerOf } from "../wire/address.js";
-import type { Binding, QueuedMessage } from "./queue-terms.js";
+import { type Binding, keyOf, type QueuedMessage } from "./queue-terms.js";
 
 /** How the kind of a message ends that is owed an answer, and that of the answer instead. */
 export const REQUEST = "_request";
@@ -11,6 +11,8 @@ export const REPLY = "_reply";
 
 /** A message in the store, as it is kept in memory: its body stays there. */
 export interface Letter extends QueuedMessage {
+  /** Of its sender and id: messages are found by it. */
+  readonly key: string;
   /** The mailbox that it is for. */
   readonly to: string;
   /** Where its answer goes: the address of its sender. */
@@ -103,7 +105,8 @@ export function letterOf(
   isRebound: boolean,
 ): Letter {
   const sender = ownerOf(from);
-  return { sequence, to, from, id, sender, kind, bytes, endMs, hash, at, correlationId, bound, only, isRebound };
+  const key = keyOf(sender, id);
+  return { key, sequence, to, from, id, sender, kind, bytes, endMs, hash, at, correlationId, bound, only, isRebound };
 }
 
 export function messageOf(record: string): string {
