@@ -1,5 +1,6 @@
 // What waits: writes that are kept for their servers, lane by lane, and mailboxes.
 
+import type { ComponentChildren } from "preact";
 import type { OutboxEntry, OutboxLanes } from "../../src/contracts/outbox.js";
 import type { DeadLetterSummary, MailboxSummary, Page } from "../../src/contracts/status.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
@@ -56,33 +57,15 @@ function Writes() {
       {ended.length === 0 ? null : (
         <>
           <h3>Ended, and not well</h3>
-          <Table heads={["Receipt", "Tool", "Whose", "State", "Since", "Why", "What to do"]}>
-            {ended.map((write) => (
-              <tr key={write.id}>
-                <ReceiptCell id={write.id} />
-                <td>
-                  <Foreign text={`${write.server}/${write.tool}`} />
-                </td>
-                <td>
-                  <Foreign text={write.principal} />
-                </td>
-                <td>
-                  <span class="state bad">▲ {write.state}</span>
-                </td>
-                <td>
-                  <Since at={write.sinceMs} suffix="" />
-                </td>
-                <td>
-                  <div class="clip">
-                    <Foreign text={write.why ?? ""} />
-                  </div>
-                </td>
-                <td>
-                  <WriteActs write={write} isShort onDone={renew} />
-                </td>
-              </tr>
-            ))}
-          </Table>
+          <WriteTable
+            writes={ended}
+            columns={[
+              ["State", ({ state }) => <span class="state bad">▲ {state}</span>],
+              ["Since", ({ sinceMs }) => <Since at={sinceMs} suffix="" />],
+              ["Why", ({ why }) => <Clipped text={why ?? ""} />],
+              ["What to do", (write) => <WriteActs write={write} isShort onDone={renew} />],
+            ]}
+          />
         </>
       )}
       {rows.map((row) => (
@@ -105,38 +88,68 @@ function Delivered() {
       {value !== undefined && value.writes.length === 0 ? <p class="empty">None that is still known.</p> : null}
       {trouble === "" ? null : <p class="trouble">{trouble}</p>}
       {value === undefined || value.writes.length === 0 ? null : (
-        <Table heads={["Receipt", "Tool", "Whose", "Delivered", "Waited", { number: "Tries" }]}>
-          {value.writes.map((write) => (
-            <tr key={write.id}>
-              <ReceiptCell id={write.id} />
-              <td>
-                <Foreign text={`${write.server}/${write.tool}`} />
-              </td>
-              <td>
-                <Foreign text={write.principal} />
-              </td>
-              <td>
-                <Since at={write.sinceMs} />
-              </td>
-              <td>{ageText(write.sinceMs - write.takenMs)}</td>
-              <td class="number">{write.attempts}</td>
-            </tr>
-          ))}
-        </Table>
+        <WriteTable
+          writes={value.writes}
+          columns={[
+            ["Delivered", ({ sinceMs }) => <Since at={sinceMs} />],
+            ["Waited", ({ sinceMs, takenMs }) => ageText(sinceMs - takenMs)],
+            [{ number: "Tries" }, ({ attempts }) => attempts],
+          ]}
+        />
       )}
     </section>
   );
 }
 
-function ReceiptCell({ id }: { id: string }) {
+type Column = readonly [head: string | { readonly number: string }, cell: (write: OutboxEntry) => ComponentChildren];
+
+/** Which write it is, and what these columns say of it. `isOfServer`: it stands under the name of its server. */
+function WriteTable({
+  writes,
+  isOfServer = false,
+  columns,
+}: {
+  writes: readonly OutboxEntry[];
+  isOfServer?: boolean;
+  columns: readonly Column[];
+}) {
   return (
-    <th scope="row">
-      <a href={`/waiting/${encodeURIComponent(id)}`}>
-        <code>
-          <Foreign text={id.slice(0, 8)} />
-        </code>
-      </a>
-    </th>
+    <Table heads={["Receipt", "Tool", "Whose", ...columns.map(([head]) => head)]}>
+      {writes.map((write) => (
+        <tr key={write.id}>
+          <th scope="row">
+            <a href={`/waiting/${encodeURIComponent(write.id)}`}>
+              <code>
+                <Foreign text={write.id.slice(0, 8)} />
+              </code>
+            </a>
+          </th>
+          <td>
+            <Foreign text={isOfServer ? write.tool : `${write.server}/${write.tool}`} />
+          </td>
+          <td>
+            <Foreign text={write.principal} />
+          </td>
+          {columns.map(([head, cell]) =>
+            typeof head === "string" ? (
+              <td key={head}>{cell(write)}</td>
+            ) : (
+              <td key={head.number} class="number">
+                {cell(write)}
+              </td>
+            ),
+          )}
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function Clipped({ text }: { text: string }) {
+  return (
+    <div class="clip">
+      <Foreign text={text} />
+    </div>
   );
 }
 
@@ -190,35 +203,18 @@ function Lane({
         )}
       </p>
       {writes.length === 0 ? null : (
-        <Table
-          heads={["Receipt", "Tool", "Whose", "State", "Age", "Why", "Next try", { number: "Tries" }, "What to do"]}
-        >
-          {writes.map((write) => (
-            <tr key={write.id}>
-              <ReceiptCell id={write.id} />
-              <td>
-                <Foreign text={write.tool} />
-              </td>
-              <td>
-                <Foreign text={write.principal} />
-              </td>
-              <td>{write.state}</td>
-              <td>
-                <Since at={write.takenMs} suffix="" />
-              </td>
-              <td>
-                <div class="clip">
-                  <Foreign text={waitWords(write)} />
-                </div>
-              </td>
-              <td>{write.nextTryMs === undefined ? "" : <Until at={write.nextTryMs} />}</td>
-              <td class="number">{write.attempts}</td>
-              <td>
-                <WriteActs write={write} isShort onDone={onDone} />
-              </td>
-            </tr>
-          ))}
-        </Table>
+        <WriteTable
+          writes={writes}
+          isOfServer
+          columns={[
+            ["State", ({ state }) => state],
+            ["Age", ({ takenMs }) => <Since at={takenMs} suffix="" />],
+            ["Why", (write) => <Clipped text={waitWords(write)} />],
+            ["Next try", ({ nextTryMs }) => (nextTryMs === undefined ? "" : <Until at={nextTryMs} />)],
+            [{ number: "Tries" }, ({ attempts }) => attempts],
+            ["What to do", (write) => <WriteActs write={write} isShort onDone={onDone} />],
+          ]}
+        />
       )}
     </section>
   );
