@@ -1,15 +1,15 @@
 // What `toolway audit` shows of the log, and what `toolway audit verify` finds in it.
 
 import { join } from "node:path";
-import type { AuditHeadAnswer, AuditLine } from "../../contracts/control/audit.js";
+import { AUDIT_COLUMNS, type AuditHeadAnswer, type AuditLine } from "../../contracts/control/audit.js";
 import { auditFiles } from "../../observe/audit/files.js";
 import { searchAudit } from "../../observe/audit/search.js";
 import { verifyAudit } from "../../observe/audit/verify.js";
 import { pause } from "../../runtime/wait.js";
+import { csvRow } from "../../runtime/words/csv.js";
 import { type GatewayClient, type GatewaySource, runningGateway } from "../gateway/port.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson, shown } from "../line/io.js";
-import { csvLine } from "./csv.js";
 
 /** Often enough to watch. */
 const LOOK_MS = 500;
@@ -178,4 +178,9 @@ function countOf(text: string | undefined, usual: number): number {
   const count = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
   if (!(count <= MAX_LINES)) throw usageError(`--lines ${text}: expected a number from 0 to ${MAX_LINES}.`);
   return count;
+}
+
+/** A line as one of a table for spreadsheets; the table's head where there is none. */
+function csvLine(line: AuditLine | undefined): string {
+  return csvRow(AUDIT_COLUMNS.map((column) => (line === undefined ? column : line[column])));
 }

@@ -9,7 +9,7 @@ import { HttpRequests } from "../http/requests.js";
 import { RETENTION_MS } from "../wire/limits.js";
 import type { ExecutorLog } from "../wire/types.js";
 import { Handshake } from "./handshake.js";
-import { ExecutorSessions } from "./sessions.js";
+import { ExecutorSessions } from "./session.js";
 
 export interface ExecutorOptions {
   readonly destinations: Destinations;

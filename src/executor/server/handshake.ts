@@ -16,8 +16,7 @@ import {
   RpcCode,
 } from "../wire/protocol.js";
 import { answerOther, ENVIRONMENT } from "./codex-methods.js";
-import type { ExecutorSession } from "./session.js";
-import type { ExecutorSessions } from "./sessions.js";
+import type { ExecutorSession, ExecutorSessions } from "./session.js";
 
 /** The exec-server's code for a session that another socket holds. */
 const ALREADY_ATTACHED = -32_010;

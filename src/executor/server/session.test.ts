@@ -4,8 +4,7 @@ import { expect, test } from "vitest";
 import { LogLines } from "../../../test/fixtures/executor/served.js";
 import type { Socket } from "../../sockets/socket.js";
 import type { HttpRequests } from "../http/requests.js";
-import { ExecutorSession } from "./session.js";
-import { ExecutorSessions } from "./sessions.js";
+import { ExecutorSession, ExecutorSessions } from "./session.js";
 
 test("a client that asks for ever and reads nothing is ended, and its session with it", () => {
   const log = new LogLines();

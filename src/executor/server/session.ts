@@ -1,6 +1,7 @@
 // A conversation with one client: its requests, their answers, credit and cancels. It outlives its sockets where both
-// ends agreed to that. How a socket comes to it is handshake.ts; how long it waits for one, sessions.ts.
+// ends agreed to that, and is kept for a bounded time and in bounded number. How a socket comes to it is handshake.ts.
 
+import { randomUUID } from "node:crypto";
 import { Bag, Table } from "../../runtime/table.js";
 import { Channel, type ChannelEvents } from "../../sockets/channel.js";
 import { CreditBook } from "../../sockets/credit.js";
@@ -9,7 +10,7 @@ import { failure } from "../http/failure.js";
 import { checkRequest } from "../http/request-check.js";
 import type { HttpRequests } from "../http/requests.js";
 import { type Frame, readFrame, renderError, renderNotification, renderResult } from "../wire/frame.js";
-import { MAX_REQUESTS } from "../wire/limits.js";
+import { MAX_REQUESTS, MAX_RETAINED_SESSIONS } from "../wire/limits.js";
 import {
   CANCEL,
   CREDIT,
@@ -27,31 +28,20 @@ import { type Answer, type AnswerOwner, BufferedAnswer, type RoomWaiter } from "
 import { answerOther } from "./codex-methods.js";
 import { DeltaAnswer } from "./delta-answer.js";
 import { SendQueue } from "./send-queue.js";
-import { UploadBody, type UploadOwner } from "./upload.js";
+import { UploadBody } from "./upload.js";
 
 /** Refused requests of one session that are logged, so that nobody can fill our disk by asking for them. */
 const MAX_TOLD_REFUSALS = 100;
 
-export interface SessionOwner {
-  readonly http: HttpRequests;
-  readonly log: ExecutorLog;
-  /** The executor is about to stop. */
-  readonly isStopping: boolean;
-  /** It has no socket any more. */
-  lost(session: ExecutorSession): void;
-  /** It is over, and aborted what was under way. */
-  closed(session: ExecutorSession): void;
-}
-
-export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents {
+export class ExecutorSession implements AnswerOwner, ChannelEvents {
   readonly id: string;
-  readonly #owner: SessionOwner;
+  readonly #owner: ExecutorSessions;
   /** What an answer may send before it hears of its reader; undefined where the client does not know our extensions. */
   readonly #window: number | undefined;
   readonly #channel: Channel;
   readonly #queue: SendQueue;
   /** What bodies that are uploaded to us may have unread. */
-  readonly uploads = new CreditBook();
+  readonly #uploads = new CreditBook();
   readonly #all = new Bag<Answer>();
   /** The answers by the id that deltas, credit and cancels name. */
   readonly #named = new Table<string, Answer>();
@@ -62,7 +52,7 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
   #toldStopping: boolean = false;
   #refusals = 0;
 
-  constructor(id: string, window: number | undefined, owner: SessionOwner) {
+  constructor(id: string, window: number | undefined, owner: ExecutorSessions) {
     this.id = id;
     this.#window = window;
     this.#owner = owner;
@@ -180,7 +170,7 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
     this.#owner.lost(this);
   }
 
-  // What answers and uploads use.
+  // What answers use.
 
   get isFull(): boolean {
     return this.#channel.isFull;
@@ -218,7 +208,7 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
     });
   }
 
-  grant(requestId: string, bytes: number): void {
+  #grant(requestId: string, bytes: number): void {
     this.send(renderNotification(CREDIT, { requestId, bytes }));
   }
 
@@ -267,7 +257,7 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
       this.#refuse(id, { code, message, data });
       return;
     }
-    const upload = streamRequest ? new UploadBody(this, requestId) : undefined;
+    const upload = streamRequest ? new UploadBody(this.#uploads, (bytes) => this.#grant(requestId, bytes)) : undefined;
     const answer = streamResponse
       ? new DeltaAnswer(this, id, requestId, upload, this.#window ?? Number.POSITIVE_INFINITY)
       : new BufferedAnswer(this, id, requestId, upload);
@@ -329,5 +319,106 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
   #abortAll(): void {
     this.#queue.clear();
     for (const answer of this.#all.all()) answer.abort();
+  }
+}
+
+export interface ExecutorSessionsOptions {
+  readonly http: HttpRequests;
+  readonly log: ExecutorLog;
+  readonly retentionMs: number;
+}
+
+/** All of an executor: those that have a socket, and those that are kept for theirs to come back. */
+export class ExecutorSessions {
+  readonly http: HttpRequests;
+  readonly log: ExecutorLog;
+  readonly retentionMs: number;
+  readonly #byId = new Map<string, ExecutorSession>();
+  /** Those without a socket, each with the timer that ends it; the one that has waited longest comes first. */
+  readonly #retained = new Map<ExecutorSession, NodeJS.Timeout>();
+
+  constructor(options: ExecutorSessionsOptions) {
+    this.http = options.http;
+    this.log = options.log;
+    this.retentionMs = options.retentionMs;
+  }
+
+  /** The executor is about to stop. */
+  isStopping = false;
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  get retained(): number {
+    return this.#retained.size;
+  }
+
+  get openRequests(): number {
+    let open = 0;
+    for (const session of this.#byId.values()) open += session.openRequests;
+    return open;
+  }
+
+  get endingRequests(): number {
+    let ending = 0;
+    for (const session of this.#byId.values()) ending += session.endingRequests;
+    return ending;
+  }
+
+  /** Nothing more is taken from here on; the clients are told. */
+  stopTaking(): void {
+    this.isStopping = true;
+    for (const session of this.#byId.values()) session.tellStopping();
+  }
+
+  /** `window` is what the client offered; undefined where it does not know our extensions. */
+  create(window: number | undefined): ExecutorSession {
+    const session = new ExecutorSession(randomUUID(), window, this);
+    this.#byId.set(session.id, session);
+    return session;
+  }
+
+  find(id: string): ExecutorSession | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** It has a socket again. */
+  taken(session: ExecutorSession): void {
+    clearTimeout(this.#retained.get(session));
+    this.#retained.delete(session);
+  }
+
+  /** It has no socket any more. */
+  lost(session: ExecutorSession): void {
+    this.taken(session);
+    if (this.#retained.size >= MAX_RETAINED_SESSIONS) this.#giveUpOne();
+    const over = (): void => {
+      this.log.info("executor: a client did not come back; its requests are ended", { session: session.id });
+      session.close(Close.goingAway, "it was kept long enough");
+    };
+    this.#retained.set(session, setTimeout(over, this.retentionMs));
+  }
+
+  /** It is over, and aborted what was under way. */
+  closed(session: ExecutorSession): void {
+    this.taken(session);
+    this.#byId.delete(session.id);
+  }
+
+  close(): void {
+    for (const session of [...this.#byId.values()]) session.close(Close.goingAway, "the executor stops");
+  }
+
+  /** Ends the session that is worth least. Of plain clients only the name is kept, so theirs go first. */
+  #giveUpOne(): void {
+    let first: ExecutorSession | undefined;
+    for (const session of this.#retained.keys()) {
+      first ??= session;
+      if (session.isLasting) continue;
+      first = session;
+      break;
+    }
+    first?.close(Close.goingAway, "too many wait for their clients");
   }
 }

@@ -11,15 +11,9 @@ import type { BodyDelta } from "../wire/protocol.js";
 /** What the stream itself keeps ready for the socket; the rest waits in our queue, where it counts as unread. */
 const READY_BYTES = 64 * KIB;
 
-export interface UploadOwner {
-  /** What all uploads of the session may have unread. */
-  readonly uploads: CreditBook;
-  grant(requestId: string, bytes: number): void;
-}
-
 export class UploadBody extends Readable {
-  readonly #owner: UploadOwner;
-  readonly #requestId: string;
+  readonly #uploads: CreditBook;
+  readonly #grant: (bytes: number) => void;
   #nextSeq = 1;
   /** Pieces that came and were not asked for yet. */
   readonly #queue = new PieceQueue();
@@ -28,11 +22,12 @@ export class UploadBody extends Readable {
   #total = 0;
   #done: boolean = false;
 
-  constructor(owner: UploadOwner, requestId: string) {
+  /** `uploads`: what all of the session may have unread. `grant` tells the client. */
+  constructor(uploads: CreditBook, grant: (bytes: number) => void) {
     super({ highWaterMark: READY_BYTES });
-    this.#owner = owner;
-    this.#requestId = requestId;
-    owner.uploads.open(this.#account);
+    this.#uploads = uploads;
+    this.#grant = grant;
+    uploads.open(this.#account);
     // Its reader listens for errors itself; without a reader nobody needs to hear of them.
     this.on("error", () => {});
   }
@@ -46,8 +41,7 @@ export class UploadBody extends Readable {
       return `the request's body has a gap: piece ${delta.seq} in place of ${this.#nextSeq}`;
     this.#nextSeq++;
     const { data } = delta;
-    if (!this.#owner.uploads.arrived(this.#account, data.length))
-      return `the request's body came faster than it was granted`;
+    if (!this.#uploads.arrived(this.#account, data.length)) return `the request's body came faster than it was granted`;
     this.#total += data.length;
     if (this.#total > MAX_STREAMED_BODY_BYTES) {
       return `the request's body has more than ${MAX_STREAMED_BODY_BYTES / MIB} MiB`;
@@ -61,7 +55,7 @@ export class UploadBody extends Readable {
   /** Nobody needs the rest. */
   stop(): void {
     this.#queue.clear();
-    this.#owner.uploads.close(this.#account);
+    this.#uploads.close(this.#account);
     if (!this.readableEnded) this.destroy();
   }
 
@@ -80,9 +74,9 @@ export class UploadBody extends Readable {
       this.#wanted = false;
       if (this.push(chunk)) this.#wanted = true;
     }
-    const granted = taken === 0 ? 0 : this.#owner.uploads.taken(this.#account, taken);
+    const granted = taken === 0 ? 0 : this.#uploads.taken(this.#account, taken);
     if (!this.#done) {
-      if (granted > 0) this.#owner.grant(this.#requestId, granted);
+      if (granted > 0) this.#grant(granted);
     } else if (this.#queue.size === 0 && this.#wanted) {
       this.#wanted = false;
       this.push(null);

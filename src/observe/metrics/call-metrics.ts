@@ -2,10 +2,11 @@
 // was ours, who asked, what refused it. Labels are names that are known here, and never what an agent makes up: no
 // principal, session, argument or address.
 
+import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { type CallRecord, ownMs } from "../call-record.js";
 import type { CallSink } from "../call-recorder.js";
 import { KNOWN_METHODS, UNKNOWN } from "../known-methods.js";
-import { errorTypeOf } from "./error-types.js";
+import { errorType, isFailure } from "../outcome.js";
 import type { Happenings } from "./happenings.js";
 import { Counter, type Distribution, Histogram, type Labels, OTHER, SECONDS } from "./series.js";
 import { label, type ServerLabels } from "./server-labels.js";
@@ -239,4 +240,22 @@ export class CallMetrics implements CallSink {
 /** A reply that another call got first was not this one's. */
 function wasSent({ serverMs, cache }: CallRecord): boolean {
   return serverMs > 0 && cache !== "coalesced";
+}
+
+/** A session that is not known, an address that a person must open first, and the errors that the modern era added. */
+const OF_MCP = [-32001, -32042, -32020, -32021, -32022];
+
+/** Codes of the specifications. Servers make up others, without end. */
+const CODES: ReadonlyMap<number, string> = new Map(
+  [...Object.values(ErrorCode), ...OF_MCP].map((code) => [code, String(code)]),
+);
+
+/**
+ * What `error_type` says of a failure: the JSON-RPC code of a server's error, `tool_error`, or the fault of ours. Undefined
+ * where nothing failed.
+ */
+function errorTypeOf({ outcome, errorCode }: CallRecord): string | undefined {
+  if (outcome === "ok") return undefined;
+  if (outcome === "rpc-error") return CODES.get(errorCode) ?? UNKNOWN;
+  return isFailure(outcome) ? errorType(outcome) : undefined;
 }
