@@ -2,8 +2,8 @@
 // things before it answers. Over stdio, or over HTTP with `--http <port>`.
 
 import { createServer } from "node:http";
+import { option } from "../../fixtures/servers/flags.mjs";
 import { handshake, result, serveRaw } from "../../fixtures/servers/raw.mjs";
-import { option } from "../../fixtures/servers/serve.mjs";
 
 const tools = [
   { name: "half", inputSchema: { type: "object" } },

@@ -2,8 +2,8 @@
 // or as one event (`--sse`); over stdio as one line.
 
 import { createServer } from "node:http";
+import { option } from "../../fixtures/servers/flags.mjs";
 import { handshake, result, serveRaw } from "../../fixtures/servers/raw.mjs";
-import { option } from "../../fixtures/servers/serve.mjs";
 
 const PIECE = Buffer.alloc(64 * 1024, "x");
 const tools = [
