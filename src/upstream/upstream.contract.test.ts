@@ -1,7 +1,7 @@
 // What the pipeline relies on of every Upstream, whatever carries it: the same tests over stdio, HTTP, the old HTTP+SSE,
 // executors and mailboxes, with real servers in processes of their own.
 
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { it as base, describe, expect, vi } from "vitest";
 import { temporaryFolder } from "../../test/fixtures/folders.js";
 import { entry, listed, start as startGateway } from "../../test/fixtures/gateways.js";
 import { serverFile, startHttpServer } from "../../test/fixtures/http-server.js";
@@ -89,19 +89,28 @@ class TestCall implements UpstreamCall {
   }
 }
 
-const cleanUp: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const act of cleanUp.splice(0).reverse()) await act();
+/** What is done when a test is over, the last first. Each has its own: the tests of one kind run side by side. */
+type CleanUp = (() => Promise<unknown>)[];
+
+const it = base.extend("cleanUp", ({ task: _task }, { onCleanup }): CleanUp => {
+  const acts: CleanUp = [];
+  onCleanup(async () => {
+    for (const act of acts.splice(0).reverse()) await act();
+  });
+  return acts;
 });
 
-const startHttp = (name: string, era: Era, port = 0, how: "--http" | "--sse" = "--http") =>
+const startHttp = (cleanUp: CleanUp, name: string, era: Era, port = 0, how: "--http" | "--sse" = "--http") =>
   startHttpServer(cleanUp, name, ["--era", era], { port, how });
 
 /** `again` brings a server back that has died: an HTTP server is not ours to start. */
 interface Kind {
   readonly name: string;
   readonly era: Era;
-  target(fixtureName: string): Promise<{ target: Target; again(): Promise<void>; openWire?: OpenWire }>;
+  target(
+    fixtureName: string,
+    cleanUp: CleanUp,
+  ): Promise<{ target: Target; again(): Promise<void>; openWire?: OpenWire }>;
 }
 
 const kindsOf = (era: Era): readonly Kind[] => [
@@ -122,9 +131,9 @@ const kindsOf = (era: Era): readonly Kind[] => [
   {
     name: `http, ${era}`,
     era,
-    async target(name) {
-      const { url } = await startHttp(name, era);
-      const again = async () => void (await startHttp(name, era, Number(new URL(url).port)));
+    async target(name, cleanUp) {
+      const { url } = await startHttp(cleanUp, name, era);
+      const again = async () => void (await startHttp(cleanUp, name, era, Number(new URL(url).port)));
       return { target: { kind: "http", url, headers: {} }, again };
     },
   },
@@ -133,9 +142,9 @@ const kindsOf = (era: Era): readonly Kind[] => [
 const oldSse: Kind = {
   name: "the old HTTP+SSE",
   era: "legacy",
-  async target(name) {
-    const { url } = await startHttp(name, "legacy", 0, "--sse");
-    const again = async () => void (await startHttp(name, "legacy", Number(new URL(url).port), "--sse"));
+  async target(name, cleanUp) {
+    const { url } = await startHttp(cleanUp, name, "legacy", 0, "--sse");
+    const again = async () => void (await startHttp(cleanUp, name, "legacy", Number(new URL(url).port), "--sse"));
     return { target: { kind: "sse", url, headers: {} }, again };
   },
 };
@@ -143,9 +152,9 @@ const oldSse: Kind = {
 const executorKind = (how: "dialled" | "dialled in", era: Era): Kind => ({
   name: `http through an executor that ${how === "dialled" ? "is dialled" : "dials in [exec-8]"}, ${era}`,
   era,
-  async target(name) {
-    const { url } = await startHttp(name, era);
-    const again = async () => void (await startHttp(name, era, Number(new URL(url).port)));
+  async target(name, cleanUp) {
+    const { url } = await startHttp(cleanUp, name, era);
+    const again = async () => void (await startHttp(cleanUp, name, era, Number(new URL(url).port)));
     const via = await startVia(how);
     cleanUp.push(() => via.close());
     return { target: { kind: "http", url, headers: {}, via: OFFICE }, again, openWire: via.openWire };
@@ -153,7 +162,13 @@ const executorKind = (how: "dialled" | "dialled in", era: Era): Kind => ({
 });
 
 /** A gateway that shares the server through a broker. Resolves with what closes it. */
-async function shareServer(broker: string, name: string, era: Era, stateDir: string): Promise<() => Promise<void>> {
+async function shareServer(
+  cleanUp: CleanUp,
+  broker: string,
+  name: string,
+  era: Era,
+  stateDir: string,
+): Promise<() => Promise<void>> {
   const mcpServers = { [name]: entry(name, ["--era", era]) };
   const share = { broker, as: "studio", token: "studio-token" };
   const machine = await startGateway({ mcpServers, share }, { stateDir, lasting: true });
@@ -165,14 +180,14 @@ async function shareServer(broker: string, name: string, era: Era, stateDir: str
 }
 
 /** Behind a mailbox the server is the machine's to keep: nobody here brings one back that has died. */
-const mailboxKind = (era: Era): Kind & { share(name: string): Promise<SharedMachine> } => ({
+const mailboxKind = (era: Era): Kind & { share(name: string, cleanUp: CleanUp): Promise<SharedMachine> } => ({
   name: `a mailbox, ${era}`,
   era,
-  async share(name) {
+  async share(name, cleanUp) {
     const broker = await TestBroker.open();
     cleanUp.push(() => broker.end());
     const stateDir = temporaryFolder("toolway-contract-");
-    let close = await shareServer(broker.url, name, era, stateDir);
+    let close = await shareServer(cleanUp, broker.url, name, era, stateDir);
     const target: Target = {
       kind: "mailbox",
       mailbox: "studio",
@@ -181,12 +196,12 @@ const mailboxKind = (era: Era): Kind & { share(name: string): Promise<SharedMach
       awayWaitMs: 60_000,
     };
     const comeBack = async () => {
-      close = await shareServer(broker.url, name, era, stateDir);
+      close = await shareServer(cleanUp, broker.url, name, era, stateDir);
     };
     return { target, again: async () => {}, goAway: () => close(), comeBack };
   },
-  target(name) {
-    return this.share(name);
+  target(name, cleanUp) {
+    return this.share(name, cleanUp);
   },
 });
 
@@ -200,9 +215,12 @@ interface SharedMachine {
 /** What a config makes of an entry with a mailbox, besides its target. */
 const OF_MAILBOX: Partial<ServerSpec> = { era: "modern", supervision: defaultSupervision("mailbox") };
 
-async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}) {
-  const { target, again, openWire } = await kind.target(name);
-  const reaper = new Reaper({ stateHash: hashStateDir(`contract ${process.pid}`), env: process.env });
+/** Each has a reaper that knows its own children alone. */
+let starts = 0;
+
+async function start(cleanUp: CleanUp, kind: Kind, name: string, options: Partial<ServerSpec> = {}) {
+  const { target, again, openWire } = await kind.target(name, cleanUp);
+  const reaper = new Reaper({ stateHash: hashStateDir(`contract ${process.pid} ${++starts}`), env: process.env });
   const spec: ServerSpec = {
     name,
     target,
@@ -270,9 +288,9 @@ const KINDS: readonly Kind[] = [
   ...MAILBOXES,
 ];
 
-describe.each(KINDS)("an upstream over $name", (kind) => {
-  it("starts with the first call, and answers it under the asker's id", async () => {
-    const { upstream } = await start(kind, "slow");
+describe.concurrent.each(KINDS)("an upstream over $name", (kind) => {
+  it("starts with the first call, and answers it under the asker's id", async ({ cleanUp }) => {
+    const { upstream } = await start(cleanUp, kind, "slow");
     expect(upstream.state).toBe("idle");
     const answer = await call(upstream, new TestCaller("a"), "sleep", { ms: 1, label: "x" }).answered;
     expect(answer["id"]).toBe("mine");
@@ -280,8 +298,8 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     expect(upstream.state).toBe("ready");
   });
 
-  it("answers many calls at once, each with its own [crossed-never]", async () => {
-    const { upstream } = await start(kind, "slow");
+  it("answers many calls at once, each with its own [crossed-never]", async ({ cleanUp }) => {
+    const { upstream } = await start(cleanUp, kind, "slow");
     const caller = new TestCaller("a");
     const calls = Array.from({ length: 60 }, (_, i) =>
       call(upstream, caller, "sleep", { ms: (i * 7) % 40, label: `c${i}` }),
@@ -291,8 +309,8 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     expect(upstream.inFlight).toBe(0);
   });
 
-  it("gives progress to the caller under the caller's token, and lets it extend the deadline", async () => {
-    const { upstream, skip } = await start(kind, "slow", { callTimeoutMs: 10_000 });
+  it("gives progress to the caller under the caller's token, and lets it extend the deadline", async ({ cleanUp }) => {
+    const { upstream, skip } = await start(cleanUp, kind, "slow", { callTimeoutMs: 10_000 });
     const caller = new TestCaller("a");
     await call(upstream, caller, "started").answered;
     caller.onHeard = () => {
@@ -308,8 +326,8 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     }
   });
 
-  it("fails a call that takes too long, and that call alone", async () => {
-    const { upstream, skip } = await start(kind, "slow", { callTimeoutMs: 10_000 });
+  it("fails a call that takes too long, and that call alone", async ({ cleanUp }) => {
+    const { upstream, skip } = await start(cleanUp, kind, "slow", { callTimeoutMs: 10_000 });
     const caller = new TestCaller("a");
     const late = call(upstream, caller, "sleep", { ms: 20_000, label: "late" });
     await hasStarted(upstream, caller, "late");
@@ -327,8 +345,8 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     }, SOON);
   });
 
-  it("tells the server when a call is cancelled", async () => {
-    const { upstream } = await start(kind, "slow");
+  it("tells the server when a call is cancelled", async ({ cleanUp }) => {
+    const { upstream } = await start(cleanUp, kind, "slow");
     const caller = new TestCaller("a");
     await call(upstream, caller, "started").answered;
     const gone = call(upstream, caller, "sleep", { ms: 20_000, label: "gone" });
@@ -340,8 +358,10 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     }, SOON);
   });
 
-  it("says that the outcome is unknown when the server dies in a call, and the next call works [unknown-is-said]", async () => {
-    const { upstream, again } = await start(kind, "crash");
+  it("says that the outcome is unknown when the server dies in a call, and the next call works [unknown-is-said]", async ({
+    cleanUp,
+  }) => {
+    const { upstream, again } = await start(cleanUp, kind, "crash");
     const caller = new TestCaller("a");
     const before = JSON.parse(textOf(await call(upstream, caller, "pid").answered)) as { pid: number };
     const answer = await call(upstream, caller, "crash").answered;
@@ -351,8 +371,8 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     expect(after.pid).not.toBe(before.pid);
   });
 
-  it("carries a server's question to the caller whose call caused it, and the answer back", async () => {
-    const { upstream } = await start(kind, "asker");
+  it("carries a server's question to the caller whose call caused it, and the answer back", async ({ cleanUp }) => {
+    const { upstream } = await start(cleanUp, kind, "asker");
     const caller = new TestCaller("a");
     caller.answer = { roots: [{ uri: "file:///tmp", name: "tmp" }] };
     const answer = await call(upstream, caller, "roots").answered;
@@ -360,8 +380,8 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     expect(textOf(answer)).toContain("file:///tmp");
   });
 
-  it("passes on a server's own error as it is", async () => {
-    const { upstream } = await start(kind, "slow");
+  it("passes on a server's own error as it is", async ({ cleanUp }) => {
+    const { upstream } = await start(cleanUp, kind, "slow");
     const odd = new TestCall(new TestCaller("a"), "x");
     odd.method = "no/such/method";
     odd.render = (id, changes) => requestText(id, "no/such/method", {}, changes);
@@ -369,8 +389,8 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     expect(await odd.answered).toMatchObject({ id: "mine", error: { code: -32601 } });
   });
 
-  it("answers what waits when it is stopped, and starts nothing again", async () => {
-    const { upstream } = await start(kind, "slow");
+  it("answers what waits when it is stopped, and starts nothing again", async ({ cleanUp }) => {
+    const { upstream } = await start(cleanUp, kind, "slow");
     const caller = new TestCaller("a");
     await call(upstream, caller, "started").answered;
     const open = call(upstream, caller, "sleep", { ms: 20_000 });
@@ -380,9 +400,9 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
   });
 });
 
-describe.each(MAILBOXES)("an upstream over $name, and the machine behind it", (kind) => {
-  it("is ready all the time while the machine starts a server again that has died", async () => {
-    const { upstream, states } = await start(kind, "crash");
+describe.concurrent.each(MAILBOXES)("an upstream over $name, and the machine behind it", (kind) => {
+  it("is ready all the time while the machine starts a server again that has died", async ({ cleanUp }) => {
+    const { upstream, states } = await start(cleanUp, kind, "crash");
     const caller = new TestCaller("a");
     await call(upstream, caller, "pid").answered;
     expect(states.at(-1)).toBe("ready");
@@ -393,16 +413,16 @@ describe.each(MAILBOXES)("an upstream over $name, and the machine behind it", (k
     expect(states).toEqual([]);
   });
 
-  it("keeps a call for a machine that goes away, and it runs there when that is back", async () => {
+  it("keeps a call for a machine that goes away, and it runs there when that is back", async ({ cleanUp }) => {
     let machine: SharedMachine | undefined;
     const shared: Kind = {
       ...kind,
       async target(name) {
-        machine = await kind.share(name);
+        machine = await kind.share(name, cleanUp);
         return machine;
       },
     };
-    const { upstream, states } = await start(shared, "slow");
+    const { upstream, states } = await start(cleanUp, shared, "slow");
     const caller = new TestCaller("a");
     await call(upstream, caller, "started").answered;
     states.length = 0;
@@ -417,7 +437,7 @@ describe.each(MAILBOXES)("an upstream over $name, and the machine behind it", (k
 });
 
 describe("a server that cannot be started", () => {
-  it("is an error that says why and when it is tried again", async () => {
+  it("is an error that says why and when it is tried again", async ({ cleanUp }) => {
     const kind: Kind = {
       name: "stdio",
       era: "legacy",
@@ -432,7 +452,7 @@ describe("a server that cannot be started", () => {
         again: async () => {},
       }),
     };
-    const { upstream } = await start(kind, "broken");
+    const { upstream } = await start(cleanUp, kind, "broken");
     const answer = await call(upstream, new TestCaller("a"), "pid").answered;
     expect(answer).toMatchObject({
       error: { code: -31001, message: expect.stringContaining("MISSING_KEY is not set") },
