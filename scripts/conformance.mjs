@@ -11,6 +11,7 @@ import { signalAll, start, stop, stopAll, until } from "../test/conformance/proc
 import { isGood, printFailures, printJson, printTable } from "../test/conformance/report.mjs";
 import { RUNS } from "../test/conformance/runs.mjs";
 import {
+  atOnce,
   findSuite,
   runClientSide,
   runServerSide,
@@ -170,12 +171,13 @@ async function main() {
     const chosen = chosenRuns(values, scenarios);
     if (chosen.length === 0) throw new Error(`None of these runs has the scenario ${values.only}.`);
     const done = [];
-    for (const run of chosen) {
+    // A run mostly waits for one scenario after the other; each has servers and a gateway of its own.
+    await atOnce([...chosen.entries()], async ([at, run]) => {
       note(`Running ${run.name}: the requirements ${run.requirements}, ${run.title} …`);
       const from = Date.now();
-      done.push(await makeRun(run, suite, values, dir));
-      note(`  ${((Date.now() - from) / 1000).toFixed(1)} s`);
-    }
+      done[at] = await makeRun(run, suite, values, dir);
+      note(`  ${run.name}: ${((Date.now() - from) / 1000).toFixed(1)} s`);
+    });
     if (values.json) printJson(done, suite, values.only);
     else {
       printTable(done, values.only);

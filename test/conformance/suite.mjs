@@ -12,7 +12,7 @@ const SUITE_NODE_MAJOR = 22;
 
 /** The suite's own limit for a scenario is 30 s; this one is for a suite that hangs as a whole. */
 const SUITE_MS = 300_000;
-/** Where scenarios run one by one, so many at once: each is a process that mostly waits. */
+/** So many runs at once, and of a run whose scenarios are processes of their own so many of these: all of them mostly wait. */
 const AT_ONCE = 2;
 
 /** Where npm put the suite, and the Node that runs it. */
@@ -122,10 +122,15 @@ async function invoke(suite, args, verbose) {
   return handle;
 }
 
-async function atOnce(items, work) {
+/** Does all of it, some at a time. Rejects with the first that fails; what is under way then goes on, and no more is begun. */
+export async function atOnce(items, work) {
   const rest = [...items];
   const lane = async () => {
-    for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item);
+    try {
+      for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item);
+    } finally {
+      rest.length = 0;
+    }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, lane));
 }
