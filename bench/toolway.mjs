@@ -54,6 +54,7 @@ export const before = {
   ...toolway,
   name: "before",
   group: "limit",
+  cli: process.env.TOOLWAY_BEFORE,
   start: (setup) => toolway.start({ ...setup, cli: process.env.TOOLWAY_BEFORE }),
 };
 

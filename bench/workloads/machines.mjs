@@ -10,7 +10,7 @@ import { firstLine } from "../processes.mjs";
 import { median, ratios } from "../ratios.mjs";
 import { startHttpServer } from "../servers/index.mjs";
 import { natsVersion, startNats } from "../servers/nats.mjs";
-import { startProgram, toolName } from "../toolway.mjs";
+import { before as older, startProgram, toolName, toolway } from "../toolway.mjs";
 
 const PUBLISHES = fileURLToPath(new URL("../limits/publishes.mjs", import.meta.url));
 const SERVER = "tiny";
@@ -54,6 +54,9 @@ async function measured(context, own) {
     ways.push(await gateways(variant, n + 1, { entry, nats, prefix: `plain${n}` }, own));
   }
   ways.push(await gateways(KEPT, 1, { entry: kept, nats, prefix: "kept" }, own));
+  if (context.targets.includes(older)) {
+    ways.push(await gateways(KEPT, 1, { entry: kept, nats, prefix: "before", of: older }, own));
+  }
   const bare = await startLoad(own, PUBLISHES);
   await bare.ask("open", { address: nats.address, operations: OPERATIONS });
   ways.push({
@@ -76,12 +79,13 @@ async function measured(context, own) {
 }
 
 /** So many gateways of one config, and a load for each. */
-async function gateways(variant, count, { entry, nats, prefix }, own) {
+async function gateways(variant, count, { entry, nats, prefix, of = toolway }, own) {
   const engine = nats && { nats: [`nats://${nats.address}`], key: { env: "TOOLWAY_ENGINE_KEY" }, replicas: 1, prefix };
   const settings = engine === undefined ? {} : { engine };
   const [pids, loads] = [[], []];
   for (let n = 0; n < count; n++) {
-    const setup = { servers: [entry], settings, workDir: await workDirectory(own), env: { TOOLWAY_ENGINE_KEY: KEY } };
+    const env = { TOOLWAY_ENGINE_KEY: KEY };
+    const setup = { servers: [entry], settings, workDir: await workDirectory(own), env, cli: of.cli };
     const { started, headers } = await startProgram(setup, 0);
     own(started.stop);
     const { endpoint: url } = await firstLine(started, "toolway");
@@ -94,7 +98,7 @@ async function gateways(variant, count, { entry, nats, prefix }, own) {
     loads.push(load);
   }
   const round = (load, plan) => load.ask("round", { key: variant, ...plan });
-  return { target: "toolway", group: "toolway", variant, pids, loads, round };
+  return { target: of.name, group: of.group, variant, pids, loads, round };
 }
 
 /** All loads of a way begin together, each with as many calls. */

@@ -9,7 +9,7 @@ import { charged, cpuRoundsOf, figuresOf, inSlices, startLoad, stopping, workDir
 import { firstLine } from "../processes.mjs";
 import { median, ratios } from "../ratios.mjs";
 import { startHttpServer } from "../servers/index.mjs";
-import { startProgram, toolName } from "../toolway.mjs";
+import { before, startProgram, toolName, toolway } from "../toolway.mjs";
 
 const COMMITS = fileURLToPath(new URL("../limits/commits.mjs", import.meta.url));
 const SERVER = "tiny";
@@ -46,6 +46,10 @@ function measured(context) {
       context.log(`  starting toolway: ${variant}`);
       ways.push(await gatewayWay(variant, { ...server.entry(SERVER), tools }, load, own));
     }
+    if (context.targets.includes(before)) {
+      const kept = { ...server.entry(SERVER), tools: { echo: OUTBOX } };
+      ways.push(await gatewayWay(KEPT, kept, load, own, before));
+    }
     const plan = context.plan(PLAN);
     const tell = ({ target, variant }, round, cpu, own) =>
       context.log(`  ${round}  ${target} (${variant}): ${cpu} µs, ${Math.round(rateOf(own))} a second`);
@@ -59,16 +63,17 @@ const asksLoop = (load, kind) => ({
   round: (plan) => load.ask("round", { job: { kind, inFlight: WRITERS }, plan }),
 });
 
-async function gatewayWay(variant, entry, load, own) {
-  const { started, headers } = await startProgram({ servers: [entry], workDir: await workDirectory(own) }, 0);
+async function gatewayWay(variant, entry, load, own, { name: target, group, cli } = toolway) {
+  const { started, headers } = await startProgram({ servers: [entry], workDir: await workDirectory(own), cli }, 0);
   own(started.stop);
   const { endpoint: url } = await firstLine(started, "toolway");
   const name = toolName(SERVER, "echo");
   await callOnce({ url, headers, era: "legacy" }, name, true);
-  const job = { key: variant, url, headers, era: "legacy", sessions: 1, names: [name], inFlight: WRITERS };
+  const key = `${target} ${variant}`;
+  const job = { key, url, headers, era: "legacy", sessions: 1, names: [name], inFlight: WRITERS };
   await load.ask("open", { job: { ...job, expected: { kind: "echo" } } });
-  const ask = { load, round: (plan) => load.ask("round", { key: variant, ...plan }) };
-  return { target: "toolway", group: "toolway", variant, ask, pid: started.child.pid };
+  const ask = { load, round: (plan) => load.ask("round", { key, ...plan }) };
+  return { target, group, variant, ask, pid: started.child.pid };
 }
 
 async function turn({ ask: { load, round }, pid, target, variant }, plan) {
