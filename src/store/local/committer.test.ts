@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { histories } from "../../../test/faults/length.js";
+import { MIB } from "../../runtime/sizes.js";
 import { Committer, envStats, fileEnd, type Write } from "./committer.js";
-import type { Env } from "./env.js";
+import { ENV_OPTIONS, type Env } from "./env.js";
 import { Space } from "./space.js";
 import { openStore } from "./store.js";
 
@@ -19,11 +20,7 @@ describe("room claimed ahead", () => {
     const { open } = await import("lmdb");
     const env = open<string, Uint8Array>({
       path: dir,
-      noSubdir: false,
-      overlappingSync: false,
-      eventTurnBatching: false,
-      encoding: "string",
-      keyEncoding: "binary",
+      ...ENV_OPTIONS,
     });
     const data = join(dir, "data.mdb");
     const space = new Space(data);
@@ -122,6 +119,24 @@ describe("a commit", () => {
     close();
   });
 
+  it("waits on while they come one by one, and not without end", async () => {
+    const { committer, commits, write, passes, end, close } = await heldCommits();
+    for (let n = 0; n < 24; n++) void write(`w${n}`);
+    await passes(0);
+    end();
+    await passes(0);
+    for (let n = 0; n < 4; n++) {
+      void write(`again${n}`);
+      await passes(0.7);
+      expect(commits).toHaveLength(1);
+    }
+    await passes(1);
+    expect(commits[1]).toEqual(["again0", "again1", "again2", "again3"]);
+    end();
+    await committer.drained();
+    close();
+  });
+
   it("waits for nobody where few were answered, or when it has been a while", async () => {
     const { committer, commits, write, passes, end, close } = await heldCommits();
     const submit = async (keys: readonly string[]) => {
@@ -205,6 +220,31 @@ describe("a commit", () => {
     await Promise.all([last, drained]);
     close();
   });
+});
+
+it("what comes in the turn in which LMDB is told of a commit is in it, as far as there is room", async () => {
+  const store = await openStore({ dir, maxBytes: 4 * MIB });
+  const commits: number[] = [];
+  let written = 0;
+  store.onCommit = () => void commits.push(written);
+  const map = store.map<string>("m");
+  const put = async (key: string, value = "v") => {
+    await map.put(key, value);
+    written++;
+  };
+  const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+  const first = put("a");
+  // The commit is made up in the turn that this one is of, and begins in the next.
+  await nextTurn();
+  const joined = Array.from({ length: 40 }, (_, n) => put(`b${n}`));
+  const tooMuch = put("c", "x".repeat(5 * MIB));
+  await Promise.all([first, ...joined]);
+  expect(commits).toEqual([0]);
+  for (const key of ["a", "b0", "b39"]) expect(map.get(key)).toBe("v");
+  await expect(tooMuch).rejects.toMatchObject({ code: "full" });
+  await put("d");
+  expect(commits).toEqual([0, 41]);
+  await store.close();
 });
 
 describe("a failed commit", () => {

@@ -64,6 +64,18 @@ interface Request {
   readonly reject: (error: StoreError) => void;
 }
 
+/** What goes to disk in one commit. */
+interface Group {
+  readonly requests: Request[];
+  readonly commits: Set<Promise<unknown>>;
+  /** As LMDB was before it. */
+  stats: EnvStats | undefined;
+  usedBytes: number;
+  bytes: number;
+  writes: number;
+  freshPages: number;
+}
+
 interface TreeStats {
   readonly pageSize: number;
   readonly treeDepth: number;
@@ -131,6 +143,8 @@ export class Committer {
   #endedMs = 0;
   /** Called when they are there, while it waits. */
   #onExpected: (() => void) | undefined;
+  /** LMDB was told of it, and begins at the end of this turn of the event loop: what comes before is in it too. */
+  #open: Group | undefined;
   #idle: Array<() => void> = [];
 
   constructor(env: Env, space: Space, path: string, maxBytes: number) {
@@ -160,7 +174,9 @@ export class Committer {
     }
     return new Promise((resolve, reject) => {
       this.#pendingBytes += bytes;
-      this.#queue.push({ writes, bytes, growth, mayWait, resolve, reject });
+      const request = { writes, bytes, growth, mayWait, resolve, reject };
+      if (this.#open !== undefined && this.#join(this.#open, request)) return;
+      this.#queue.push(request);
       if (this.#queue.length >= this.#expected) this.#onExpected?.();
       if (mayWait) this.#startLater();
       else this.#start();
@@ -197,7 +213,7 @@ export class Committer {
       if (this.#isExpecting()) await this.#othersCame();
       const group = this.#takeGroup();
       let failure: StoreError | undefined;
-      if (group.length > 0) {
+      if (group.requests.length > 0) {
         const beganMs = performance.now();
         try {
           await this.#commit(group);
@@ -207,8 +223,9 @@ export class Committer {
         }
       }
       this.#endedMs = performance.now();
-      this.#expected = group.length < MANY_REQUESTS ? 0 : group.length + this.#queue.length;
-      for (const request of group) {
+      const { requests } = group;
+      this.#expected = requests.length < MANY_REQUESTS ? 0 : requests.length + this.#queue.length;
+      for (const request of requests) {
         this.#pendingBytes -= request.bytes;
         if (failure === undefined) request.resolve();
         else request.reject(failure);
@@ -242,10 +259,23 @@ export class Committer {
     this.#onExpected = undefined;
   }
 
-  #commit(group: readonly Request[]): Promise<unknown> {
+  async #commit(group: Group): Promise<void> {
+    this.#open = group;
+    // Before LMDB's own, by which it begins.
+    setImmediate(() => {
+      if (this.#open === group) this.#open = undefined;
+    });
+    const own = this.#write(group.requests);
+    group.commits.add(own);
+    await own;
+    // LMDB's promise of those who joined is the same one; were it not, they would be in another transaction.
+    if (group.commits.size > 1) await Promise.all(group.commits);
+  }
+
+  #write(requests: readonly Request[]): Promise<unknown> {
     // Inside a batch the promises of single writes mean nothing; the batch's own is the commit.
     return this.#env.batch(() => {
-      for (const { writes } of group) {
+      for (const { writes } of requests) {
         for (const { key, json } of writes) {
           if (json === undefined) void this.#env.remove(key);
           else void this.#env.put(key, json);
@@ -254,58 +284,80 @@ export class Committer {
     });
   }
 
-  /** Takes from the queue what fits into one commit, the bound and the disk; refuses what does not fit at all. */
-  #takeGroup(): Request[] {
-    let stats: EnvStats;
+  /** False where it has to wait for the next one. */
+  #join(group: Group, request: Request): boolean {
+    if (this.#queue.length > 0 || group.bytes + request.bytes > MAX_GROUP_BYTES) return false;
     try {
-      stats = envStats(this.#env);
+      if (request.growth) this.#checkBound(request, group.usedBytes + group.bytes);
+    } catch {
+      return false;
+    }
+    if (this.#claim(group, [request]) !== undefined) return false;
+    group.requests.push(request);
+    group.commits.add(this.#write([request]));
+    return true;
+  }
+
+  /** Takes from the queue what fits into one commit, the bound and the disk; refuses what does not fit at all. */
+  #takeGroup(): Group {
+    const none = { stats: undefined, usedBytes: 0, bytes: 0, writes: 0, freshPages: 0 };
+    const group: Group = { requests: [], commits: new Set(), ...none };
+    try {
+      group.stats = envStats(this.#env);
     } catch (error) {
       for (const request of this.#queue.splice(0)) this.#refuse(request, toStoreError(error, this.#path));
-      return [];
+      return group;
     }
-    const used = usedBytes(stats);
-    let group: Request[] = [];
+    group.usedBytes = usedBytes(group.stats);
+    const candidates: Request[] = [];
     let bytes = 0;
     let taken = 0;
     for (const request of this.#queue) {
       if (bytes > 0 && bytes + request.bytes > MAX_GROUP_BYTES) break;
       taken++;
       try {
-        if (request.growth) this.#checkBound(request, used + bytes);
+        if (request.growth) this.#checkBound(request, group.usedBytes + bytes);
         bytes += request.bytes;
-        group.push(request);
+        candidates.push(request);
       } catch (error) {
         this.#refuse(request, toStoreError(error, this.#path));
       }
     }
     this.#queue.splice(0, taken);
-    if (group.length > 0 && this.#claim(stats, group) !== undefined) {
-      // Not room for all: see whom there is room for, each in its turn.
-      const candidates = group;
-      group = [];
-      for (const request of candidates) {
-        const error = this.#claim(stats, [...group, request]);
-        if (error === undefined) group.push(request);
-        else this.#refuse(request, error);
-      }
+    if (candidates.length === 0) return group;
+    if (this.#claim(group, candidates) === undefined) {
+      group.requests.push(...candidates);
+      return group;
+    }
+    // Not room for all: see whom there is room for, each in its turn.
+    for (const request of candidates) {
+      const error = this.#claim(group, [request]);
+      if (error === undefined) group.requests.push(request);
+      else this.#refuse(request, error);
     }
     return group;
   }
 
-  #claim(stats: EnvStats, group: readonly Request[]): StoreError | undefined {
-    let writes = 0;
-    let fresh = 0;
-    for (const request of group) {
+  /** Room on disk for these with those that it has; they are counted where there is. */
+  #claim(group: Group, requests: readonly Request[]): StoreError | undefined {
+    const { stats } = group;
+    if (stats === undefined) return undefined;
+    let { bytes, writes, freshPages: fresh } = group;
+    for (const request of requests) {
+      bytes += request.bytes;
       writes += request.writes.length;
       fresh += freshPages(request.writes, stats.pageSize);
     }
     const reserve = fresh > 0 ? RESERVE_PAGES : 0;
     try {
       this.#space.claim(fileEnd(stats), (pagesNeeded(stats, writes, fresh) + reserve) * stats.pageSize);
-      return undefined;
     } catch (error) {
       return toStoreError(error, this.#path);
     }
+    group.bytes = bytes;
+    group.writes = writes;
+    group.freshPages = fresh;
+    return undefined;
   }
 
   #refuse(request: Request, error: StoreError): void {

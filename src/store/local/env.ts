@@ -19,3 +19,16 @@ interface EnvRange {
   readonly end: Uint8Array;
   readonly limit?: number;
 }
+
+/** How it is opened, for reading too. */
+export const ENV_OPTIONS = {
+  noSubdir: false,
+  // One fdatasync a commit, done when the promise resolves; the default resolves before.
+  overlappingSync: false,
+  // Our committer groups writes; LMDB's own grouping makes promises that nobody can catch.
+  eventTurnBatching: false,
+  // A transaction begins at the end of the turn, with all that was written until then, however much that is.
+  txnStartThreshold: Number.MAX_SAFE_INTEGER,
+  encoding: "string",
+  keyEncoding: "binary",
+} as const;

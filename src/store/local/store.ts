@@ -19,7 +19,7 @@ import { MIB } from "../../runtime/sizes.js";
 import { corrupt, StoreError, toStoreError } from "../store-error.js";
 import { Committer, envStats, fileEnd, usedBytes, type Write } from "./committer.js";
 import { type Backing, decode, StoredLog, StoredMap, walk } from "./entries.js";
-import type { Env } from "./env.js";
+import { ENV_OPTIONS, type Env } from "./env.js";
 import { checkHeader, prepareLockFile } from "./files.js";
 import { after, parseKey, prefixOf } from "./keys.js";
 import { MIGRATIONS, type Migration, migrate } from "./migrations.js";
@@ -73,13 +73,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     if (!readOnly) prepareLockFile(path);
     env = open<string, Uint8Array>({
       path,
-      noSubdir: false,
-      // One fdatasync a commit, done when the promise resolves; the default resolves before.
-      overlappingSync: false,
-      // Our committer groups writes; LMDB's own grouping makes promises that nobody can catch.
-      eventTurnBatching: false,
-      encoding: "string",
-      keyEncoding: "binary",
+      ...ENV_OPTIONS,
       readOnly,
     });
     const end = fileEnd(envStats(env));
