@@ -1,6 +1,6 @@
 // What becomes of one call of a kept tool while its agent waits: its key, its answer or receipt, cancels.
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { lentPieces } from "../../test/fixtures/lent-pieces.js";
 import {
   AWAY,
@@ -13,6 +13,7 @@ import {
   TOOL,
   type World,
 } from "../../test/fixtures/outbox/world.js";
+import type { Receipt } from "../contracts/outbox.js";
 import type { Store } from "../contracts/store.js";
 import { PiecedReply } from "../protocol/arrived.js";
 import { Fault } from "../protocol/errors.js";
@@ -309,4 +310,17 @@ describe("a modern server that asks its agent first", () => {
     await world.answer(ASKS);
     expect(world.desk.get("anna", id)).toMatchObject({ state: "failed" });
   });
+});
+
+it("whoever is told that a write has ended reads its result when it is asked for, and not before", async () => {
+  const told: Receipt[] = [];
+  world.outbox.onChange((_, receipt) => void told.push(receipt));
+  const read = vi.spyOn(world.outbox.journal, "result");
+  const { replies } = world.call({ n: 1 });
+  await world.rest();
+  await world.answer(DONE);
+  expect(replies).toHaveLength(1);
+  expect(told.map(({ state, result }) => [state, result])).toEqual([["done", undefined]]);
+  expect(read).not.toHaveBeenCalled();
+  expect(world.desk.get("anna", told[0]?.id ?? "")?.result).toContain('"number":7');
 });

@@ -37,6 +37,7 @@ import { isMeant, otherTarget, verdictOn } from "./target.js";
 
 const TAKEN_BACK = "taken back by its agent";
 
+/** Is told the receipt without its result. */
 export type ChangeListener = (principal: string, receipt: Receipt) => void;
 
 export class Outbox implements OutboxIntake {
@@ -544,8 +545,11 @@ export class Outbox implements OutboxIntake {
     void one.then(() => this.#commits.delete(one));
   }
 
+  /** Its result is read from disk by whoever asks for the receipt. */
   #changed(write: KeptWrite): void {
-    for (const listener of this.#listeners) listener(write.facts.principal.id, this.receipt(write));
+    if (this.#listeners.size === 0) return;
+    const receipt = this.receipt(write, false);
+    for (const listener of this.#listeners) listener(write.facts.principal.id, receipt);
   }
 
   // ---- time
