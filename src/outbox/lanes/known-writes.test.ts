@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { ownToolName } from "../../contracts/names.js";
 import type { WriteState } from "../../contracts/outbox.js";
 import { KIB } from "../../runtime/sizes.js";
@@ -70,4 +70,22 @@ it("receipts that ended are kept for a week, and the last 10,000 of a principal 
   expect(isThere()).toBe(true);
   known.sweep(1_000 + ENDED_MS);
   expect(isThere()).toBe(false);
+});
+
+it("the oldest that goes for a new one is found without a walk past all that went before it", () => {
+  const known = new KnownWrites();
+  const all = Array.from({ length: MAX_ENDED_A_PRINCIPAL }, () => ended(known, "anna", "done", 1, 1).write);
+  const revived = all[1] as KeptWrite;
+  known.revived(revived);
+  ended(known, "anna", "done", 1, 1);
+  const values = vi.spyOn(Set.prototype, "values");
+  const iterator = vi.spyOn(Set.prototype, Symbol.iterator);
+  try {
+    const gone = Array.from({ length: 5 }, () => ended(known, "anna", "done", 1, 1).gone).flat();
+    expect(gone).toEqual([all[0], ...all.slice(2, 6)]);
+    expect([values.mock.calls.length, iterator.mock.calls.length]).toEqual([0, 0]);
+  } finally {
+    values.mockRestore();
+    iterator.mockRestore();
+  }
 });

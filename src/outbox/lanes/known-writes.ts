@@ -15,6 +15,11 @@ import { WriteIndex } from "./write-index.js";
 /** Ended writes of one principal, the oldest end first. */
 interface Ended {
   readonly writes: Set<KeptWrite>;
+  /**
+   * The same, as far as none has gone for being the oldest. A new walk over a set goes past the places of all that have left its
+   * front: those may be as many as are in it.
+   */
+  readonly oldestFirst: Iterator<KeptWrite>;
   bytes: number;
 }
 
@@ -74,7 +79,8 @@ export class KnownWrites {
     const { id } = write.facts.principal;
     let own = this.#ended.get(id);
     if (own === undefined) {
-      own = { writes: new Set(), bytes: 0 };
+      const writes = new Set<KeptWrite>();
+      own = { writes, oldestFirst: writes.values(), bytes: 0 };
       this.#ended.set(id, own);
     }
     own.writes.add(write);
@@ -85,23 +91,24 @@ export class KnownWrites {
     const gone: KeptWrite[] = [];
     const { writes } = own;
     while (writes.size > MAX_ENDED_A_PRINCIPAL || own.bytes > MAX_ENDED_BYTES_A_PRINCIPAL) {
-      this.#removeOldest(writes, gone);
+      this.#removeOldest(own, gone);
     }
-    while (this.#endedBytes > MAX_ENDED_BYTES) this.#removeOldest(this.#largest().writes, gone);
+    while (this.#endedBytes > MAX_ENDED_BYTES) this.#removeOldest(this.#largest(), gone);
     return gone;
   }
 
-  #removeOldest(writes: ReadonlySet<KeptWrite>, gone: KeptWrite[]): void {
-    const [oldest] = writes;
-    if (oldest === undefined) return;
+  #removeOldest({ oldestFirst }: Ended, gone: KeptWrite[]): void {
+    const { value: oldest, done } = oldestFirst.next();
+    if (done === true) return;
     this.remove(oldest);
     gone.push(oldest);
   }
 
   /** Who keeps the most gives way. */
   #largest(): Ended {
-    let largest: Ended = { writes: new Set(), bytes: -1 };
-    for (const one of this.#ended.values()) if (one.bytes > largest.bytes) largest = one;
+    const [first, ...others] = this.#ended.values();
+    let largest = first as Ended;
+    for (const one of others) if (one.bytes > largest.bytes) largest = one;
     return largest;
   }
 
