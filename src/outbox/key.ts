@@ -1,7 +1,6 @@
 // The key of a write: whose it is, what it counts for, where it goes in the agent's text, and what else of that text a
 // delivery without its agent must not carry. Everything else in it stays byte for byte.
 
-import { randomBytes } from "node:crypto";
 import type { OwnToolName } from "../contracts/names.js";
 import type { KeyPlace, LaneTerms } from "../contracts/outbox.js";
 import { canonicalizeText, hashText } from "../protocol/canonical.js";
@@ -18,6 +17,7 @@ import {
 import { Meta } from "../protocol/modern.js";
 import { type Edit, insertFirst, type Member, scanMembers } from "../protocol/scan.js";
 import { KIB } from "../runtime/sizes.js";
+import { randomWord } from "../runtime/words/random-id.js";
 import { MAX_MESSAGE_BYTES } from "./lanes/limits.js";
 
 /** Where an agent says its own key, whatever the server calls it. */
@@ -69,7 +69,7 @@ export function keyedCall(
   const inMeta = place?.in === "meta" ? keyAt(params["_meta"], place.path) : undefined;
   const own = inArgument ?? keyAt(params["_meta"], [OWN_KEY]) ?? inMeta;
   const scans: Scans = [];
-  const key = own ?? keyOfNoText(message, place, scans) ?? minted ?? randomBytes(16).toString("base64url");
+  const key = own ?? keyOfNoText(message, place, scans) ?? minted ?? randomWord(16);
   const keyHash = hashText(JSON.stringify([to.principal, to.server, to.tool, key]));
   // What is in an argument is the agent's own word to the server; all else must not meet another agent's there.
   const upstreamKey = inArgument ?? keyHash;

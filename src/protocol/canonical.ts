@@ -1,7 +1,7 @@
 // Canonical JSON (RFC 8785): one text for all the ways to write a value, and its hash. It reads JSON text, not a parsed
 // value: numbers must not lose what a double cannot hold.
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { Fault } from "./errors.js";
 import { skipValue } from "./scan.js";
 
@@ -58,7 +58,7 @@ export function forgetCanonical({ value }: { readonly value: object }): void {
 
 /** SHA-256 in base64url. */
 export function hashText(text: string): string {
-  return createHash("sha256").update(text).digest("base64url");
+  return hash("sha256", text, "base64url");
 }
 
 /** The order of RFC 8785, which is JavaScript's own for strings. */

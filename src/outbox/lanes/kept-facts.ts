@@ -16,6 +16,9 @@ type Common = Pick<
 
 /** Ids and hashes are random bytes written as base64url: in memory they are the bytes, one character each, in one text. */
 const PLACES = { id: [0, 16], key: [16, 32], keyHash: [32, 64], argumentsHash: [64, 96] } as const;
+const PACKED_BYTES = 96;
+/** Where they are put together, and read again: nothing stays in it. */
+const scratch = Buffer.alloc(PACKED_BYTES);
 
 type Word = keyof typeof PLACES;
 /** Those that are no such bytes, as they are: an agent's own key, an id with a name in front. */
@@ -35,13 +38,11 @@ class KeptFacts implements WriteFacts {
     this.bytes = facts.bytes;
     this.#common = common;
     let words: { -readonly [name in keyof Words]: Words[name] } | undefined;
-    let packed = "";
     for (const name of WORDS) {
       const [from, to] = PLACES[name];
       const text = facts[name];
-      const bytes = packedText(text, to - from);
-      packed += bytes ?? "\0".repeat(to - from);
-      if (bytes !== undefined) continue;
+      if (isPacked(text, from, to)) continue;
+      scratch.fill(0, from, to);
       words ??= {};
       words[name] = text;
     }
@@ -50,14 +51,16 @@ class KeptFacts implements WriteFacts {
       words ??= {};
       words.sentKey = facts.sentKey;
     }
-    // Made in one piece: what is joined keeps its parts.
-    this.#packed = Buffer.from(packed, "latin1").toString("latin1");
+    this.#packed = scratch.toString("latin1");
     this.#words = words;
   }
 
   #word(name: Word): string {
+    const word = this.#words?.[name];
+    if (word !== undefined) return word;
     const [from, to] = PLACES[name];
-    return this.#words?.[name] ?? Buffer.from(this.#packed.slice(from, to), "latin1").toString("base64url");
+    scratch.write(this.#packed, "latin1");
+    return scratch.toString("base64url", from, to);
   }
 
   get id(): string {
@@ -119,18 +122,25 @@ class KeptFacts implements WriteFacts {
 
 const WORDS = Object.keys(PLACES) as readonly Word[];
 
-/** Undefined where the text is not just so many bytes in base64url. */
-function packedText(text: string | undefined, size: number): string | undefined {
-  if (text?.length !== Math.ceil((size * 4) / 3)) return undefined;
-  const bytes = Buffer.from(text, "base64url");
-  return bytes.length === size && bytes.toString("base64url") === text ? bytes.toString("latin1") : undefined;
+/** Puts a text to its place, where it is just so many bytes in base64url. */
+function isPacked(text: string, from: number, to: number): boolean {
+  const size = to - from;
+  if (text.length !== Math.ceil((size * 4) / 3)) return false;
+  return scratch.write(text, from, size, "base64url") === size && scratch.toString("base64url", from, to) === text;
 }
 
 export class CommonFacts {
   readonly #known = new Map<string, Common>();
+  /** Of the last one: as a rule the next has the same. */
+  #last: Common | undefined;
 
   /** The same facts, with what others have too in common with them. */
   keep(facts: WriteFacts): WriteFacts {
+    if (this.#last === undefined || !isSame(this.#last, facts)) this.#last = this.#commonOf(facts);
+    return new KeptFacts(facts, this.#last);
+  }
+
+  #commonOf(facts: WriteFacts): Common {
     const { server, tool, principal, byToken, lane, terms, era, version, target } = facts;
     const text = JSON.stringify([server, tool, principal, byToken, lane, terms, era, version, target]);
     let common = this.#known.get(text);
@@ -139,8 +149,24 @@ export class CommonFacts {
       if (this.#known.size >= MAX_COMMON) this.#known.clear();
       this.#known.set(text, common);
     }
-    return new KeptFacts(facts, common);
+    return common;
   }
+}
+
+/** Terms are compared as an object: the config's are one. */
+function isSame(common: Common, facts: WriteFacts): boolean {
+  return (
+    common.terms === facts.terms &&
+    common.server === facts.server &&
+    common.tool === facts.tool &&
+    common.principal.id === facts.principal.id &&
+    common.principal.role === facts.principal.role &&
+    common.byToken === facts.byToken &&
+    common.lane === facts.lane &&
+    common.era === facts.era &&
+    common.version === facts.version &&
+    common.target === facts.target
+  );
 }
 
 /** As they are written down: all of them, and nothing else. */

@@ -27,15 +27,19 @@ export class WriteIndex {
   /** In place of one with the same text, if there is one. */
   add(write: KeptWrite): void {
     const text = this.#textOf(write);
-    const others = this.#others(text);
-    this.#put(text, [...others, write]);
+    const number = this.#numberOf(text);
+    if (this.#at.has(number)) this.#put(number, [...this.#others(number, text), write]);
+    else this.#at.set(number, write);
   }
 
   /** False where it is not in here. */
   remove(write: KeptWrite): boolean {
     const text = this.#textOf(write);
-    if (this.get(text) !== write) return false;
-    this.#put(text, this.#others(text));
+    const number = this.#numberOf(text);
+    const found = this.#at.get(number);
+    if (found === write) return this.#at.delete(number);
+    if (!Array.isArray(found) || !found.includes(write)) return false;
+    this.#put(number, this.#others(number, text));
     return true;
   }
 
@@ -51,15 +55,14 @@ export class WriteIndex {
   }
 
   /** Those whose number is that of the text, but for the one that has it. */
-  #others(text: string): readonly KeptWrite[] {
-    const found = this.#at.get(this.#numberOf(text));
+  #others(number: number, text: string): readonly KeptWrite[] {
+    const found = this.#at.get(number);
     if (found === undefined) return [];
     const all = (Array.isArray(found) ? found : [found]) as readonly KeptWrite[];
     return all.filter((write) => this.#textOf(write) !== text);
   }
 
-  #put(text: string, writes: readonly KeptWrite[]): void {
-    const number = this.#numberOf(text);
+  #put(number: number, writes: readonly KeptWrite[]): void {
     const [first] = writes;
     if (first === undefined) this.#at.delete(number);
     else this.#at.set(number, writes.length === 1 ? first : writes);
