@@ -100,24 +100,47 @@ process.stdout.write = function (text, ...more) {
   return write.call(this, text, ...more);
 };`;
 
+/** The same, of the modules of Node's own that were loaded by then. */
+const TELL_LOADED = `
+const write = process.stdout.write;
+process.stdout.write = function (text, ...more) {
+  if (String(text).includes("endpoint")) process.stderr.write("loaded: " + process.moduleLoadList.join() + "\\n");
+  return write.call(this, text, ...more);
+};`;
+
+it("a gateway listens before it loads what no start needs of Node: TLS, names and measures", async () => {
+  const said = await atListening(TELL_LOADED, "loaded: ");
+  const loaded = /loaded: (.*)/.exec(said)?.[1]?.split(",") ?? [];
+  expect(loaded).toContain("NativeModule http");
+  for (const name of ["tls", "https", "dns/promises", "perf_hooks"]) {
+    expect(loaded, name).not.toContain(`NativeModule ${name}`);
+  }
+});
+
 it("a gateway that has started has little room for what is young, as it began [bounded]", async () => {
+  const said = await atListening(TELL_YOUNG, "young: ");
+  // Two halves of one megabyte, on newer Node of two. V8 by itself comes to 8 MiB by then, and stays there.
+  const young = Number(/young: (\d+)/.exec(said)?.[1]);
+  expect(young, said).toBeLessThanOrEqual(4 * 1024 * 1024);
+});
+
+/** Starts a gateway with a server at an address, and resolves with what the probe in it says. */
+async function atListening(probeText: string, awaited: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "toolway-young-"));
   const [probe, config] = [join(folder, "probe.cjs"), join(folder, "toolway.json")];
-  writeFileSync(probe, TELL_YOUNG);
-  writeFileSync(config, '{ "mcpServers": {} }');
+  writeFileSync(probe, probeText);
+  writeFileSync(config, '{ "mcpServers": { "one": { "url": "http://127.0.0.1:9/mcp" } } }');
   const line = ["--require", probe, main, "serve", config, "--state", join(folder, "state")];
   const started = spawn(process.execPath, [...line, "--listen", "127.0.0.1:0", "--json"]);
   let said = "";
   started.stderr.on("data", (chunk: Buffer) => {
     said += chunk.toString();
-    if (said.includes("young: ")) started.kill();
+    if (said.includes(awaited) && said.endsWith("\n")) started.kill();
   });
   await once(started, "exit");
   rmSync(folder, { recursive: true, force: true });
-  // Two halves of one megabyte, on newer Node of two. V8 by itself comes to 8 MiB by then, and stays there.
-  const young = Number(/young: (\d+)/.exec(said)?.[1]);
-  expect(young, said).toBeLessThanOrEqual(4 * 1024 * 1024);
-});
+  return said;
+}
 
 // The bundler names files by what is in them, and what is joined for the programs is not joined for the library.
 it("the programs and the library share no file, so that neither has a part of itself twice", () => {

@@ -1,7 +1,6 @@
 // The `fetch` that logins are made with: to places that may be asked, within bounds of time and size, by the way that the
 // server itself is reached.
 
-import { lookup as systemLookup } from "node:dns/promises";
 import type { LookupFunction } from "node:net";
 import { isLoopback, readAddress } from "../runtime/addresses.js";
 import type { ShortAnswer, ShortRequest } from "../runtime/network/short-request.js";
@@ -154,4 +153,5 @@ async function nearnessOfHost(host: string, resolve: NonNullable<AuthFetchOption
   return all.length === 0 ? FAR : (Math.min(...all) as Nearness);
 }
 
-const bySystem = (host: string) => systemLookup(host, { all: true });
+/** Loaded with the first name: it reads the system's settings, and is no part of a start. */
+const bySystem = (host: string) => process.getBuiltinModule("node:dns/promises").lookup(host, { all: true });

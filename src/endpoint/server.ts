@@ -2,7 +2,6 @@
 // What the messages mean is in legacy/ and modern/, each behind post.ts; how a server ends is in drain.ts.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { createServer as createTlsServer, Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Principal } from "../contracts/caller.js";
@@ -30,6 +29,7 @@ import { routeOf } from "./http/route.js";
 import { SlowReaders } from "./http/slow-readers.js";
 import {
   ignoreUpgrade,
+  isTls,
   offersWebSocket,
   RETRY_AFTER_S,
   STOPPING,
@@ -250,7 +250,10 @@ class Endpoint implements HttpEndpoint {
     const server =
       tls === undefined
         ? createServer(settings, handler)
-        : createTlsServer({ ...settings, ...tls, handshakeTimeout: limits.headerMs }, handler);
+        : // Loaded where there is a certificate: TLS is a part of a start.
+          process
+            .getBuiltinModule("node:https")
+            .createServer({ ...settings, ...tls, handshakeTimeout: limits.headerMs }, handler);
     server.maxConnections = limits.connections;
     server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => this.#late?.add(socket));
     server.on("connection", (socket) => {
@@ -489,7 +492,7 @@ class Endpoint implements HttpEndpoint {
   takePassed(stream: Duplex): void {
     this.#passed.add(stream);
     // Node's servers take any stream for a connection; this one is as good as encrypted already.
-    this.#server.emit(this.#server instanceof TlsServer ? "secureConnection" : "connection", stream);
+    this.#server.emit(isTls(this.#server) ? "secureConnection" : "connection", stream);
   }
 
   sessionTold(key: string, record: SessionRecord | undefined): void {
@@ -507,7 +510,7 @@ class Endpoint implements HttpEndpoint {
   }
 
   setCertificate(pair: { readonly cert: string | Buffer; readonly key: string | Buffer }): void {
-    if (this.#server instanceof TlsServer) this.#server.setSecureContext(pair);
+    if (isTls(this.#server)) this.#server.setSecureContext(pair);
   }
 
   admitExecutors(registry: ExecutorRegistry | undefined): void {

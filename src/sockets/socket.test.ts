@@ -325,7 +325,7 @@ describe("the end of a socket", () => {
 });
 
 describe("a peer that is silent", () => {
-  const faked = { toFake: ["setInterval", "clearInterval", "performance"] as ("setInterval" | "performance")[] };
+  const faked = { toFake: ["setInterval", "clearInterval", "hrtime"] as ("setInterval" | "hrtime")[] };
 
   it("is given up", async () => {
     vi.useFakeTimers(faked);

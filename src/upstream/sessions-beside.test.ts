@@ -11,7 +11,7 @@ import type { Link, LinkEvents, Ticket } from "./link/link.js";
 import { UpstreamServer } from "./server.js";
 
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "hrtime", "performance"] });
 });
 afterEach(() => void vi.useRealTimers());
 

@@ -2,7 +2,7 @@
 // sockets. Checked here are host, token and number; what is then said on a socket is not known here.
 
 import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
-import { Server as TlsServer } from "node:https";
+import type { Server as TlsServer } from "node:https";
 import type { Duplex } from "node:stream";
 import type { WebSocketServer } from "ws";
 import type { Principal } from "../../contracts/caller.js";
@@ -280,7 +280,12 @@ export function ignoreUpgrade(server: Server, req: IncomingMessage, socket: Dupl
     if (value !== undefined) lines.push(`${name}: ${value}`);
   }
   socket.unshift(Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1"), head]));
-  server.emit(server instanceof TlsServer ? "secureConnection" : "connection", socket);
+  server.emit(isTls(server) ? "secureConnection" : "connection", socket);
+}
+
+/** Told without TLS itself, which is loaded where there is a certificate. */
+export function isTls(server: Server): server is TlsServer {
+  return "setSecureContext" in server;
 }
 
 function withoutOffer(name: string, value: string): string | undefined {

@@ -1,7 +1,6 @@
 // From a URL to the addresses that may be connected to. A name is resolved once for each connection, and what was
 // judged is what is connected to: DNS that answers differently the next time changes nothing.
 
-import { lookup as systemLookup } from "node:dns/promises";
 import type { LookupFunction } from "node:net";
 import { type AddressVerdict, DestinationRefused, type Destinations, type NameVerdict } from "./destinations.js";
 
@@ -21,7 +20,9 @@ const MAX_PINNED = 16;
 /** Addresses that a refusal tells of: a message is for people. */
 const MAX_TOLD = 4;
 
-export const resolveBySystem: Resolve = (host) => systemLookup(host, { all: true });
+export const resolveBySystem: Resolve = (host) =>
+  // Loaded with the first name: it is no part of a start.
+  process.getBuiltinModule("node:dns/promises").lookup(host, { all: true });
 
 type Usable = Exclude<NameVerdict, { kind: "refused" }>;
 

@@ -2,6 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { systemClock } from "../clock.js";
 import { resultWithin } from "../wait.js";
 import type { Reaper } from "./reaper.js";
 import { groupIsAlive } from "./reaper-marker.js";
@@ -93,10 +94,10 @@ export class ProcessGroup {
   }
 
   async #empties(ms: number): Promise<boolean> {
-    const end = performance.now() + ms;
+    const end = systemClock.now() + ms;
     if (!(await this.exits(ms))) return false;
     while (await this.#alive()) {
-      if (performance.now() >= end) return false;
+      if (systemClock.now() >= end) return false;
       await sleep(POLL_MS);
     }
     return true;

@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
+import { systemClock } from "../clock.js";
 import { resultWithin } from "../wait.js";
 import { killMarked, MARKER_VARIABLE } from "./reaper-marker.js";
 
@@ -134,7 +135,7 @@ export class Reaper {
 
   #ensure(): void {
     if (this.#process !== undefined || this.#closing !== undefined || process.platform === "win32") return;
-    const startedAt = performance.now();
+    const startedAt = systemClock.now();
     const reaper = spawn("/bin/sh", ["-c", SCRIPT, "toolway-reaper", `${MARKER_VARIABLE}=${this.instance}.`], {
       // It has its own session: neither a terminal's signals nor ours to a group reach it.
       detached: true,
@@ -147,7 +148,7 @@ export class Reaper {
     reaper.on("error", (error) => this.#lost(reaper, error.message));
     reaper.on("exit", (code, signal) => {
       if (this.#process !== reaper || this.#closing !== undefined) return;
-      if (performance.now() - startedAt < SHORT_LIFE_MS) this.#lost(reaper, `it ended with ${signal ?? code}`);
+      if (systemClock.now() - startedAt < SHORT_LIFE_MS) this.#lost(reaper, `it ended with ${signal ?? code}`);
       else {
         this.#process = undefined;
         if (this.#groups.size > 0) this.#ensure();

@@ -87,7 +87,7 @@ async function heldCommits() {
 }
 
 describe("a commit", () => {
-  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "hrtime", "performance"] }));
   afterEach(() => void vi.useRealTimers());
 
   it("waits for the many who were answered by the last one, so that they do not go by halves for ever", async () => {

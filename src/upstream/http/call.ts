@@ -4,6 +4,7 @@
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { EventStreamParser, type LongEvent, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
+import { systemClock } from "../../runtime/clock.js";
 import { type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { giveBack } from "../../runtime/memory/read-blocks.js";
 import { NOWHERE } from "../../runtime/table.js";
@@ -386,7 +387,7 @@ export class HttpCall implements ExchangeHandler {
   }
 
   #resume(cause: Fault | undefined): void {
-    const nowMs = performance.now();
+    const nowMs = systemClock.now();
     if (this.#resumes === 0) this.#brokeAtMs = nowMs;
     const spent = this.#resumes >= MAX_RESUMES || nowMs - this.#brokeAtMs > MAX_RESUME_TIME_MS;
     if (spent || this.#resumeFailures >= MAX_RESUME_FAILURES) {

@@ -4,6 +4,7 @@
 import type { Fault } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
+import { systemClock } from "../../runtime/clock.js";
 import type { Holder } from "../../runtime/memory/held-bytes.js";
 import { parseRpc } from "./faults.js";
 import { type HttpDestination, mediaType } from "./headers.js";
@@ -124,7 +125,7 @@ export class GetStream implements ExchangeHandler {
     this.#parser = undefined;
     this.#body.clear();
     this.#good = false;
-    this.#openedAtMs = performance.now();
+    this.#openedAtMs = systemClock.now();
     const { wire, destination } = this.#link;
     const headers = this.#link.getHeaders(this.#lastEventId);
     this.#exchange = wire.dispatch({ method: "GET", pool: "asides", path: destination.path, headers }, this);
@@ -154,7 +155,7 @@ export class GetStream implements ExchangeHandler {
       this.#retryMs = parser.retryMs ?? this.#retryMs;
     }
     if (parser !== undefined && this.#lastEventId === "") this.gaps++;
-    const lived = parser !== undefined && performance.now() - this.#openedAtMs >= GOOD_STREAM_MS;
+    const lived = parser !== undefined && systemClock.now() - this.#openedAtMs >= GOOD_STREAM_MS;
     // A server that names a `retry` closes on purpose and wants to be asked again then.
     const wanted = parser?.retryMs !== undefined;
     this.#badStreams = lived || wanted || this.#good ? 0 : this.#badStreams + 1;

@@ -3,6 +3,7 @@
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
+import { systemClock } from "../../runtime/clock.js";
 import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
 import { Bag, Table } from "../../runtime/table.js";
 import { resultWithin } from "../../runtime/wait.js";
@@ -247,13 +248,13 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
 
   settling(): number {
     this.#sweep ??= setTimeout(() => this.#cutSettled(), SETTLED_STREAM_MS);
-    return performance.now();
+    return systemClock.now();
   }
 
   /** One timer for all: most streams have ended by themselves when it fires. */
   #cutSettled(): void {
     this.#sweep = undefined;
-    const nowMs = performance.now();
+    const nowMs = systemClock.now();
     for (const call of this.#calls.all()) {
       if (call.settledAtMs === undefined) continue;
       if (nowMs - call.settledAtMs >= SETTLED_STREAM_MS) call.abort();

@@ -92,7 +92,7 @@ describe("a list that keeps changing", () => {
   afterEach(() => void vi.useRealTimers());
 
   it("is read at growing distances, and soon again once it has been quiet [bounded]", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "hrtime", "performance"] });
     const readAt: number[] = [];
     const begun = performance.now();
     const lists = new ServerLists({
@@ -117,7 +117,7 @@ describe("a list that keeps changing", () => {
   });
 
   it("is read without a pause once the reading that was under way when somebody asked has ended [menu-current]", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "hrtime", "performance"] });
     const calls: UpstreamCall[] = [];
     const slow: CallSender = { send: (call) => void calls.push(call), cancel: () => {} };
     const lists = new ServerLists({ onBegin: () => {}, onList: () => {}, onFailed: () => {}, onFault: () => {} });

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import type { MailboxTarget } from "../../contracts/server-spec.js";
 import type { WorkerIdentity, WorkerLines } from "../../mailbox/join/worker-lines.js";
 import { Fault } from "../../protocol/errors.js";
+import { systemClock } from "../../runtime/clock.js";
 import type { Holder } from "../../runtime/memory/held-bytes.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
@@ -14,7 +15,7 @@ export function lateLines(identity: WorkerIdentity | undefined): () => Promise<W
   return () => {
     lines ??= import("./parts.js").then(({ WorkerLines }) => {
       return new WorkerLines({
-        now: () => performance.now(),
+        now: systemClock.now,
         random: Math.random,
         ...(identity ?? passingIdentity()),
       });

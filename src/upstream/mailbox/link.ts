@@ -12,6 +12,7 @@ import type { MailboxPresence, ReceivedLive, ReceivedMessage } from "../../mailb
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { locate, scanText } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
+import { systemClock } from "../../runtime/clock.js";
 import { sentence } from "../../runtime/expected-error.js";
 import type { Holder } from "../../runtime/memory/held-bytes.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
@@ -75,7 +76,7 @@ export class MailboxLink implements Link, MailboxUser {
     this.#events = events;
     this.#worker = context.worker;
     this.#newHolder = context.newHolder;
-    this.#now = context.now ?? (() => performance.now());
+    this.#now = context.now ?? systemClock.now;
   }
 
   /**

@@ -5,6 +5,7 @@ import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StdioTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
+import { systemClock } from "../../runtime/clock.js";
 import { sentence } from "../../runtime/expected-error.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { type Holder, NO_ROOM, ownHolder } from "../../runtime/memory/held-bytes.js";
@@ -250,7 +251,7 @@ export class StdioLink implements Link {
   #readStderr(chunk: Buffer): void {
     this.#stderr.push(chunk);
     if (this.#context.onStderr === undefined) return;
-    this.#stderrLines.push(chunk, performance.now());
+    this.#stderrLines.push(chunk, systemClock.now());
     this.#stderrTimer ??= setTimeout(() => this.#giveStderr(false), STDERR_GATHER_MS).unref();
   }
 
