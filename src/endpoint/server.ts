@@ -205,15 +205,14 @@ class Endpoint implements HttpEndpoint {
     const { service, sealer, homes } = options;
     const wall = () => clock.wall();
     const failed = (error: unknown) => options.log?.({ kind: "failed", error });
-    const waiting = this.#waiting;
     this.#failed = failed;
     this.#sessions = new HttpSessions({ service, sealer, context: streams, wall, records: options.records, failed });
     this.#modern = new ModernEra({ service, sealer, limits, held, clock, failed, home: homes?.self });
     this.#eras = {
-      legacy: new LegacyPosts({ service, sessions: this.#sessions, waiting, wall, failed, homes }),
+      legacy: new LegacyPosts({ service, sessions: this.#sessions, waiting: this.#waiting, wall, failed, homes }),
       modern: new ModernPosts(
         this.#modern,
-        { readers, waiting, open: this.#modernStreams, leftOut: this.#leftOut },
+        { readers, waiting: this.#waiting, open: this.#modernStreams, leftOut: this.#leftOut },
         homes,
       ),
     };

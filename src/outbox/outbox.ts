@@ -516,7 +516,6 @@ export class Outbox implements OutboxIntake {
     } finally {
       if (this.#ending.get(write) === commit) this.#ending.delete(write);
     }
-    // It ended since, and that is not on disk yet.
     if (this.#ending.has(write)) return;
     if (write.isOver) this.#parts.ended?.(write);
     this.#changed(write);
