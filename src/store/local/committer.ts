@@ -265,11 +265,16 @@ export class Committer {
     setImmediate(() => {
       if (this.#open === group) this.#open = undefined;
     });
-    const own = this.#write(group.requests);
-    group.commits.add(own);
-    await own;
-    // LMDB's promise of those who joined is the same one; were it not, they would be in another transaction.
-    if (group.commits.size > 1) await Promise.all(group.commits);
+    try {
+      const own = this.#write(group.requests);
+      group.commits.add(own);
+      await own;
+      // LMDB's promise of those who joined is the same one; were it not, they would be in another transaction.
+      if (group.commits.size > 1) await Promise.all(group.commits);
+    } finally {
+      // It may be over before it began, where it fails: nobody joins it then.
+      this.#open = undefined;
+    }
   }
 
   #write(requests: readonly Request[]): Promise<unknown> {
