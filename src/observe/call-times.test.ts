@@ -40,7 +40,13 @@ function observed(isAnyAway = () => false) {
   const clock = new TestClock();
   const taken: CallRecord[] = [];
   const recorder = new CallRecorder([{ take: (record) => void taken.push({ ...record }), batchEnded: () => {} }]);
-  const observer = new CallObserver({ clock, tracer: undefined, eraOf: () => "legacy", transportOf: () => "pipe", isAnyAway });
+  const observer = new CallObserver({
+    clock,
+    tracer: undefined,
+    eraOf: () => "legacy",
+    transportOf: () => "pipe",
+    isAnyAway,
+  });
   observer.setRecorder(recorder);
   const begin = (text = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"é"}}') => {
     const caller = { principal: { id: "ann", role: "dev" }, clientInfo: {}, version: "2025-11-25", sessionKey: "s" };
