@@ -16,8 +16,8 @@ import type { Log } from "../observe/log.js";
 import { systemClock } from "../runtime/clock.js";
 import { resultWithin } from "../runtime/wait.js";
 import type { Socket } from "../sockets/socket.js";
-import { wiresBy } from "../upstream/http/executor-wire.js";
-import type { OpenWire } from "../upstream/http/wire.js";
+import { requestersBy } from "../upstream/http/executor-requester.js";
+import type { OpenRequester } from "../upstream/http/requester.js";
 import type { UpstreamServer } from "../upstream/server.js";
 import type { ExecutorPlaces } from "./engine/executor-places.js";
 
@@ -58,7 +58,7 @@ export class Executors {
   #endpoint: Pick<HttpEndpoint, "admitExecutors"> | undefined;
   readonly #ending = new Set<Promise<void>>();
   /** How servers are reached: through the executor that their entry names, or from here. */
-  readonly openWire: OpenWire = wiresBy((name) => this.#groups.get(name)?.group);
+  readonly openRequester: OpenRequester = requestersBy((name) => this.#groups.get(name)?.group);
 
   constructor(
     log: Log,

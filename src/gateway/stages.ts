@@ -228,12 +228,12 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     reloadServer: (name: string) => owner.reloadServer(name),
   };
   const executors = new Executors(log, around, { engine: state.engine });
-  const { openWire } = executors;
+  const { openRequester } = executors;
   const credentials = new Credentials({
     env,
     reaper,
     grants: state.grants,
-    send: (target) => (request) => requestShortly(target, request, openWire),
+    send: (target) => (request) => requestShortly(target, request, openRequester),
     log: (name, text) => log.warn(`server "${name}": ${redact(name, text)}`),
     onFetched: (name, isGood) => happenings.refreshed(name, isGood),
     onChange: (name) => {
@@ -259,7 +259,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
         reaper,
         env,
         swept,
-        openWire,
+        openRequester,
         held,
         onStderr,
         credentialOf: (server, target) => credentials.of(server, target),
@@ -270,7 +270,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
         },
       }),
     },
-    openWire,
+    openRequester,
     events: pipeline,
     clientInfo: { name: "toolway", version },
     eras: new StoredEras(state.eras, systemClock.wall, (error) =>

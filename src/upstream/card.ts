@@ -5,8 +5,8 @@ import { open } from "node:fs/promises";
 import type { HttpTarget, ServerSpec } from "../contracts/server-spec.js";
 import { Pieces } from "../protocol/event-stream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { openPoolWire } from "./http/pool-wire.js";
-import type { OpenWire, RequestOptions, Wire } from "./http/wire.js";
+import { openPoolRequester } from "./http/pool-requester.js";
+import type { OpenRequester, Requester, RequestOptions } from "./http/requester.js";
 
 /** Cards have a few kB. One is kept in memory and shown whole. */
 const MAX_CARD_BYTES = 64 * 1024;
@@ -20,14 +20,15 @@ const CARD_MS = 5_000;
  */
 export async function readCard(
   { card, target }: ServerSpec,
-  openWire: OpenWire = openPoolWire,
+  openRequester: OpenRequester = openPoolRequester,
 ): Promise<JsonObject | undefined> {
   const own = target.kind === "stdio" || target.kind === "mailbox" ? undefined : target;
   // The server's own headers go to the server's own address, and nowhere else.
   const elsewhere = { kind: "http", url: "", headers: {}, via: own?.via } as const;
   try {
-    if (card === undefined) return own === undefined ? undefined : await fetched(besideUrl(own.url), own, openWire);
-    return /^https?:\/\//.test(card) ? await fetched(card, elsewhere, openWire) : parsed(await headOf(card));
+    if (card === undefined)
+      return own === undefined ? undefined : await fetched(besideUrl(own.url), own, openRequester);
+    return /^https?:\/\//.test(card) ? await fetched(card, elsewhere, openRequester) : parsed(await headOf(card));
   } catch {
     return undefined;
   }
@@ -39,26 +40,30 @@ function besideUrl(url: string): string {
   return at.href;
 }
 
-async function fetched(address: string, target: HttpTarget, openWire: OpenWire): Promise<JsonObject | undefined> {
+async function fetched(
+  address: string,
+  target: HttpTarget,
+  openRequester: OpenRequester,
+): Promise<JsonObject | undefined> {
   const url = new URL(address);
   const signal = AbortSignal.timeout(CARD_MS);
-  const wire = await openWire(target, url, signal);
+  const requester = await openRequester(target, url, signal);
   const headers = Object.entries({ ...target.headers, accept: "application/json" }).flat();
   try {
     return parsed(
-      await bodyOf(wire, { method: "GET", pool: "asides", path: url.pathname + url.search, headers }, signal),
+      await bodyOf(requester, { method: "GET", pool: "asides", path: url.pathname + url.search, headers }, signal),
     );
   } finally {
-    await wire.destroy();
+    await requester.destroy();
   }
 }
 
 /** Rejects where there is no body, or more than a card has. */
-function bodyOf(wire: Wire, options: RequestOptions, signal: AbortSignal): Promise<Buffer> {
+function bodyOf(requester: Requester, options: RequestOptions, signal: AbortSignal): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const body = new Pieces();
     signal.addEventListener("abort", reject, { once: true });
-    wire.dispatch(options, {
+    requester.dispatch(options, {
       onHead: (status) => {
         if (status !== 200) reject(new Error(`HTTP ${status}`));
       },

@@ -5,10 +5,10 @@ import type { HttpTarget, ServerSpec } from "../contracts/server-spec.js";
 import type { WorkerIdentity } from "../mailbox/join/worker-lines.js";
 import { Fault } from "../protocol/errors.js";
 import { type HeldBytes, ownHolder } from "../runtime/memory/held-bytes.js";
-import { type LiveCredential, withCredential } from "./http/credential-wire.js";
+import { type LiveCredential, withCredential } from "./http/credential-requester.js";
 import { openHttpLink } from "./http/link.js";
-import { openPoolWire } from "./http/pool-wire.js";
-import type { OpenWire } from "./http/wire.js";
+import { openPoolRequester } from "./http/pool-requester.js";
+import type { OpenRequester } from "./http/requester.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
 import { LateMailboxLink, lateLines } from "./mailbox/late-link.js";
 import { PassedLink } from "./placed/passed-link.js";
@@ -20,7 +20,7 @@ export interface LinkContext extends Omit<StdioContext, "onStderr"> {
   /** Takes what servers that are children write to stderr. */
   readonly onStderr?: ((server: string, batch: StderrBatch) => void) | undefined;
   /** How addresses are reached. By default it is over our own network. */
-  readonly openWire?: OpenWire;
+  readonly openRequester?: OpenRequester;
   /** The credential of an address, where its entry has one. */
   readonly credentialOf?: (server: string, target: HttpTarget) => LiveCredential | undefined;
   /** The gateway's count of the bytes that it holds. */
@@ -73,9 +73,13 @@ export function linkMaker(context: LinkContext): (spec: ServerSpec, events: Link
   };
 }
 
-function wireFor(server: string, target: HttpTarget, { openWire, credentialOf }: LinkContext): OpenWire | undefined {
+function wireFor(
+  server: string,
+  target: HttpTarget,
+  { openRequester, credentialOf }: LinkContext,
+): OpenRequester | undefined {
   const credential = credentialOf?.(server, target);
-  return credential === undefined ? openWire : withCredential(credential, openWire ?? openPoolWire);
+  return credential === undefined ? openRequester : withCredential(credential, openRequester ?? openPoolRequester);
 }
 
 class UnusableLink implements Link {

@@ -4,7 +4,7 @@ import type { AgentProfile, Caller } from "../contracts/caller.js";
 import type { UpstreamEvents } from "../contracts/upstream.js";
 import type { UpstreamContext } from "./driver.js";
 import type { EraMemory } from "./era/verdict.js";
-import type { OpenWire } from "./http/wire.js";
+import type { OpenRequester } from "./http/requester.js";
 
 /** What the agents that are there can do, as far as a server is told of it. */
 export interface AgentProfiles {
@@ -28,5 +28,5 @@ export interface ServerDeps {
   readonly soleAgent?: () => AgentProfile | undefined;
   readonly log: (level: "info" | "warn", text: string) => void;
   /** How addresses are reached. By default it is over our own network. */
-  readonly openWire?: OpenWire | undefined;
+  readonly openRequester?: OpenRequester | undefined;
 }

@@ -582,7 +582,7 @@ export class UpstreamServer implements ServerHandle {
 
   async #learnCard(): Promise<void> {
     this.#readsCard = true;
-    const card = await readCard(this.spec, this.#deps.openWire);
+    const card = await readCard(this.spec, this.#deps.openRequester);
     this.#card = card === undefined ? undefined : cardWithoutSecrets(card, this.#redactor);
   }
 

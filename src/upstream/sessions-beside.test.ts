@@ -94,7 +94,7 @@ async function setUp() {
       },
       clientInfo: { name: "test", version: "1" },
       log: () => {},
-      openWire: () => Promise.reject(new Error("There is no network.")),
+      openRequester: () => Promise.reject(new Error("There is no network.")),
     },
   );
   const agent: Caller = Object.assign(new Agent("one"), { profile: PROFILE });

@@ -27,7 +27,7 @@ import { Reaper } from "../runtime/processes/reaper.js";
 import { hashStateDir } from "../runtime/processes/reaper-marker.js";
 import { ServerDriver } from "./driver.js";
 import { EVERY_CAPABILITY } from "./era/handshake.js";
-import type { OpenWire } from "./http/wire.js";
+import type { OpenRequester } from "./http/requester.js";
 import { linkMaker } from "./links.js";
 
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
@@ -110,7 +110,7 @@ interface Kind {
   target(
     fixtureName: string,
     cleanUp: CleanUp,
-  ): Promise<{ target: Target; again(): Promise<void>; openWire?: OpenWire }>;
+  ): Promise<{ target: Target; again(): Promise<void>; openRequester?: OpenRequester }>;
 }
 
 const kindsOf = (era: Era): readonly Kind[] => [
@@ -157,7 +157,7 @@ const executorKind = (how: "dialled" | "dialled in", era: Era): Kind => ({
     const again = async () => void (await startHttp(cleanUp, name, era, Number(new URL(url).port)));
     const via = await startVia(how);
     cleanUp.push(() => via.close());
-    return { target: { kind: "http", url, headers: {}, via: OFFICE }, again, openWire: via.openWire };
+    return { target: { kind: "http", url, headers: {}, via: OFFICE }, again, openRequester: via.openRequester };
   },
 });
 
@@ -219,7 +219,7 @@ const OF_MAILBOX: Partial<ServerSpec> = { era: "modern", supervision: defaultSup
 let starts = 0;
 
 async function start(cleanUp: CleanUp, kind: Kind, name: string, options: Partial<ServerSpec> = {}) {
-  const { target, again, openWire } = await kind.target(name, cleanUp);
+  const { target, again, openRequester } = await kind.target(name, cleanUp);
   const reaper = new Reaper({ stateHash: hashStateDir(`contract ${process.pid} ${++starts}`), env: process.env });
   const spec: ServerSpec = {
     name,
@@ -246,7 +246,7 @@ async function start(cleanUp: CleanUp, kind: Kind, name: string, options: Partia
     {
       now,
       random: Math.random,
-      makeLink: linkMaker({ reaper, env: process.env, ...(openWire === undefined ? {} : { openWire }) }),
+      makeLink: linkMaker({ reaper, env: process.env, ...(openRequester === undefined ? {} : { openRequester }) }),
     },
     {
       onReady: () => {},

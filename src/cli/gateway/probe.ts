@@ -37,13 +37,13 @@ export async function probe(spec: ServerSpec, options: ProbeOptions): Promise<Pr
   const credentials = new Credentials({
     env: process.env,
     reaper,
-    send: (target) => (request) => requestShortly(target, request, executors.openWire),
+    send: (target) => (request) => requestShortly(target, request, executors.openRequester),
   });
   try {
     const makeLink = linkMaker({
       reaper,
       env: process.env,
-      openWire: executors.openWire,
+      openRequester: executors.openRequester,
       credentialOf: (server, target) => credentials.of(server, target),
     });
     const clientInfo = { name: "toolway", version: packageVersion() };

@@ -7,7 +7,7 @@ import { ownHolder } from "../../runtime/memory/held-bytes.js";
 import { blockReading } from "../../runtime/memory/read-blocks.js";
 import { LARGE_REPLY_BYTES } from "../link/large-body.js";
 import { HttpCall, type HttpCallLink } from "./call.js";
-import type { ExchangeHandler } from "./wire.js";
+import type { ExchangeHandler } from "./requester.js";
 
 const BLOCK_BYTES = 64 * 1024;
 /** Several of them in each read. */
@@ -34,7 +34,7 @@ function callByHand(): { handler: ExchangeHandler; large: () => Promise<Buffer> 
   const chunks: Buffer[] = [];
   let body: Readable | undefined;
   const link = {
-    wire: {
+    requester: {
       dispatch: (_options: unknown, one: ExchangeHandler) => {
         handler = one;
         return { pause() {}, resume() {}, abort() {} };

@@ -17,9 +17,9 @@ import {
   type HttpExchange,
   noteCredential,
   noteCredentialOf,
+  type Requester,
   type ResponseHeaders,
-  type Wire,
-} from "./wire.js";
+} from "./requester.js";
 
 /** So much is read of an answer that is an error before it is judged. JSON-RPC errors are far smaller. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
@@ -37,7 +37,7 @@ const MAX_RESUME_TIME_MS = 60 * 60_000;
 
 /** What a call needs of its link. */
 export interface HttpCallLink {
-  readonly wire: Wire;
+  readonly requester: Requester;
   readonly destination: HttpDestination;
   /** The headers of the session as it is now. */
   postHeaders(ticket: Ticket | undefined, modern: readonly string[] | undefined): string[];
@@ -99,7 +99,7 @@ export class HttpCall implements ExchangeHandler {
     const initialize = ticket?.method === "initialize";
     this.#inSession = link.inSession && !initialize;
     this.#modern = modernHeaders !== undefined;
-    this.#exchange = link.wire.dispatch(
+    this.#exchange = link.requester.dispatch(
       {
         method: "POST",
         // A listening request holds its connection for good.
@@ -401,8 +401,8 @@ export class HttpCall implements ExchangeHandler {
     const delayMs = backoffCeiling(this.#resumeFailures, { baseMs, maxMs: MAX_RESUME_DELAY_MS });
     this.#timer = setTimeout(() => {
       const headers = this.#link.getHeaders(this.#lastEventId);
-      const { wire, destination } = this.#link;
-      this.#exchange = wire.dispatch({ method: "GET", pool: "calls", path: destination.path, headers }, this);
+      const { requester, destination } = this.#link;
+      this.#exchange = requester.dispatch({ method: "GET", pool: "calls", path: destination.path, headers }, this);
     }, delayMs);
   }
 

@@ -9,7 +9,7 @@ import { certificateFault } from "../../runtime/network/certificates.js";
 import { type Redactor, withoutRedacted } from "../../runtime/redact/redactor.js";
 import { saysNothingOfEra } from "../era/verdict.js";
 import { saysSessionLost } from "./lost-session.js";
-import { RedirectError, type ResponseHeaders } from "./wire.js";
+import { RedirectError, type ResponseHeaders } from "./requester.js";
 
 /** How much of a body that we do not understand is shown: enough to recognise a proxy's page. */
 const EXCERPT_CHARACTERS = 200;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { ownHolder } from "../../runtime/memory/held-bytes.js";
 import { GetStream } from "./get-stream.js";
 import type { HttpDestination } from "./headers.js";
-import type { ExchangeHandler, Wire } from "./wire.js";
+import type { ExchangeHandler, Requester } from "./requester.js";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -13,14 +13,14 @@ const STREAM = { "content-type": "text/event-stream" };
 function open(held = true) {
   let answers = 0;
   const exchanges: ExchangeHandler[] = [];
-  const wire = {
+  const requester = {
     dispatch(_: unknown, handler: ExchangeHandler) {
       exchanges.push(handler);
       return { abort: () => {} };
     },
   };
   const stream = new GetStream({
-    wire: wire as unknown as Wire,
+    requester: requester as unknown as Requester,
     destination: { path: "/mcp" } as HttpDestination,
     getHeaders: () => [],
     inSession: true,

@@ -8,7 +8,13 @@ import { systemClock } from "../../runtime/clock.js";
 import type { Holder } from "../../runtime/memory/held-bytes.js";
 import { parseRpc } from "./faults.js";
 import { type HttpDestination, mediaType } from "./headers.js";
-import { type ExchangeHandler, type HttpExchange, RedirectError, type ResponseHeaders, type Wire } from "./wire.js";
+import {
+  type ExchangeHandler,
+  type HttpExchange,
+  RedirectError,
+  type Requester,
+  type ResponseHeaders,
+} from "./requester.js";
 
 /** The wait before the stream is opened again, where the server names no `retry`. */
 const RECONNECT_MS = 1_000;
@@ -26,7 +32,7 @@ const PASSING: ReadonlySet<number> = new Set([401, 409]);
 const MAX_BODY_BYTES = 4 * 1024;
 
 export interface GetStreamLink {
-  readonly wire: Wire;
+  readonly requester: Requester;
   readonly destination: HttpDestination;
   getHeaders(lastEventId: string): string[];
   readonly inSession: boolean;
@@ -126,9 +132,9 @@ export class GetStream implements ExchangeHandler {
     this.#body.clear();
     this.#good = false;
     this.#openedAtMs = systemClock.now();
-    const { wire, destination } = this.#link;
+    const { requester, destination } = this.#link;
     const headers = this.#link.getHeaders(this.#lastEventId);
-    this.#exchange = wire.dispatch({ method: "GET", pool: "asides", path: destination.path, headers }, this);
+    this.#exchange = requester.dispatch({ method: "GET", pool: "asides", path: destination.path, headers }, this);
   }
 
   #gotEvent({ event, data }: StreamEvent): void {

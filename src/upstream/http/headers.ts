@@ -8,7 +8,7 @@ import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import type { Redactor } from "../../runtime/redact/redactor.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
 import { redactorFor } from "../../runtime/redact/secrets-of.js";
-import type { ResponseHeaders } from "./wire.js";
+import type { ResponseHeaders } from "./requester.js";
 
 /**
  * Names that an entry's `headers` may not set: they are the protocol's or the connection's. Compression is not

@@ -7,10 +7,10 @@ import { sentence } from "../../runtime/expected-error.js";
 import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { type HttpRefusal, parseRpc } from "./faults.js";
-import { openPoolWire } from "./pool-wire.js";
+import { openPoolRequester } from "./pool-requester.js";
+import type { OpenRequester } from "./requester.js";
 import { SseLink } from "./sse.js";
 import { type RefusedInitialize, StreamableLink } from "./streamable.js";
-import type { OpenWire } from "./wire.js";
 
 /** What a server of the old kind, or the web framework around it, answers to a POST where it expects a GET. */
 const OLD_SERVER_STATUSES = new Set([400, 404, 405]);
@@ -19,35 +19,35 @@ const OLD_SERVER_STATUSES = new Set([400, 404, 405]);
 export function openHttpLink(
   target: HttpTarget,
   events: LinkEvents,
-  openWire: OpenWire = openPoolWire,
+  openRequester: OpenRequester = openPoolRequester,
   newHolder: () => Holder = ownHolder,
 ): Link {
   return target.kind === "sse"
-    ? new SseLink(target, events, openWire, newHolder)
-    : new DetectingLink(target, events, openWire, newHolder);
+    ? new SseLink(target, events, openRequester, newHolder)
+    : new DetectingLink(target, events, openRequester, newHolder);
 }
 
 class DetectingLink implements Link {
   readonly #target: HttpTarget;
   readonly #events: LinkEvents;
   readonly #newHolder: () => Holder;
-  readonly #openWire: OpenWire;
+  readonly #openRequester: OpenRequester;
   #link: Link;
   /** The change to the old kind, while it is made. */
   #change: { abort: AbortController; ticket: Ticket; forgotten: boolean } | undefined;
   #closed: boolean = false;
 
-  constructor(target: HttpTarget, events: LinkEvents, openWire: OpenWire, newHolder: () => Holder) {
+  constructor(target: HttpTarget, events: LinkEvents, openRequester: OpenRequester, newHolder: () => Holder) {
     this.#target = target;
     this.#events = events;
     this.#newHolder = newHolder;
-    this.#openWire = openWire;
+    this.#openRequester = openRequester;
     const refused: RefusedInitialize = (text, ticket, fault, refusal) => {
       if (!OLD_SERVER_STATUSES.has(refusal.status) || parseRpc(refusal.body) !== undefined) return false;
       void this.#changeOver(text, ticket, fault, refusal);
       return true;
     };
-    this.#link = new StreamableLink(target, events, openWire, refused, newHolder);
+    this.#link = new StreamableLink(target, events, openRequester, refused, newHolder);
   }
 
   open(signal: AbortSignal): Promise<void> {
@@ -96,7 +96,7 @@ class DetectingLink implements Link {
   async #changeOver(text: string, ticket: Ticket, fault: Fault, refusal: HttpRefusal): Promise<void> {
     const change = { abort: new AbortController(), ticket, forgotten: false };
     this.#change = change;
-    const old = new SseLink(this.#target, this.#events, this.#openWire, this.#newHolder);
+    const old = new SseLink(this.#target, this.#events, this.#openRequester, this.#newHolder);
     try {
       await this.#link.close();
       await old.open(change.abort.signal);

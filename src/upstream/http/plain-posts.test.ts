@@ -4,8 +4,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { until } from "../../../test/fixtures/wait.js";
-import { openPoolWire } from "./pool-wire.js";
-import type { HttpExchange, PoolName, Wire } from "./wire.js";
+import { openPoolRequester } from "./pool-requester.js";
+import type { HttpExchange, PoolName, Requester } from "./requester.js";
 
 const closers: (() => unknown)[] = [];
 afterEach(async () => {
@@ -35,17 +35,17 @@ async function rawServer(answer: (socket: Socket, request: string, connection: n
   });
   const port = await listenOnLoopback(server);
   const url = new URL(`http://127.0.0.1:${port}/mcp`);
-  const wire = await openPoolWire(
+  const requester = await openPoolRequester(
     { kind: "http", url: url.href, headers: {}, via: undefined },
     url,
     new AbortController().signal,
   );
   closers.push(async () => {
-    await wire.destroy();
+    await requester.destroy();
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  return { wire, sockets };
+  return { requester, sockets };
 }
 
 interface Told {
@@ -55,14 +55,14 @@ interface Told {
   end: string;
 }
 
-function post(wire: Wire, body = '{"id":1}', pool: PoolName = "calls", headers: string[] = ["x-a", "b"]) {
+function post(requester: Requester, body = '{"id":1}', pool: PoolName = "calls", headers: string[] = ["x-a", "b"]) {
   const told: Told = { body: "", end: "" };
   let settle: (told: Told) => void;
   const answered = new Promise<Told>((resolve) => {
     settle = resolve;
   });
   let isInside = true;
-  const exchange: HttpExchange = wire.dispatch(
+  const exchange: HttpExchange = requester.dispatch(
     { method: "POST", pool, path: "/mcp", headers, body },
     {
       onHead(status, head) {
@@ -124,7 +124,7 @@ describe("an answer is the same whoever reads it: ours or undici", () => {
     ["that is no HTTP", ["hello\r\n\r\n"], undefined],
     ["of 500", ["HTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\n{}"], undefined],
   ])("%s [unknown-is-said]", async (_name, reads, then) => {
-    const { wire, sockets } = await rawServer(async (socket) => {
+    const { requester, sockets } = await rawServer(async (socket) => {
       for (const read of reads) {
         await new Promise((resolve) => socket.write(read, resolve));
         // Long enough for a read of its own where the machine is idle; the answer is the same where it is not.
@@ -132,24 +132,24 @@ describe("an answer is the same whoever reads it: ours or undici", () => {
       }
       if (then === "end") socket.end();
     });
-    const ours = await post(wire).answered;
-    const theirs = await post(wire, '{"id":1}', "asides").answered;
+    const ours = await post(requester).answered;
+    const theirs = await post(requester, '{"id":1}', "asides").answered;
     expect(ours).toEqual(theirs);
     expect(sockets.length).toBe(2);
     // The next one is answered, too, and by nothing that was said before.
-    expect(await post(wire).answered).toEqual(theirs);
+    expect(await post(requester).answered).toEqual(theirs);
   });
 });
 
 it("writes what undici writes, and bodies that are not ASCII with their length in bytes", async () => {
   const seen: string[] = [];
-  const { wire } = await rawServer((socket, request) => {
+  const { requester } = await rawServer((socket, request) => {
     seen.push(request);
     socket.write(`${OK}Content-Length: 2\r\n\r\n{}`);
   });
   for (const body of ['{"id":1}', '{"id":"\u00e9\u4e2d"}', JSON.stringify("x".repeat(200_000))]) {
-    await post(wire, body).answered;
-    await post(wire, body, "asides").answered;
+    await post(requester, body).answered;
+    await post(requester, body, "asides").answered;
   }
   expect(seen.length).toBe(6);
   for (let i = 0; i < seen.length; i += 2) expect(seen[i]).toBe(seen[i + 1]);
@@ -162,59 +162,59 @@ it.each([
   ["transfer-encoding", "chunked"],
 ])("a header %j: %j is refused as undici refuses it, and nothing is sent", async (name, value) => {
   const seen: string[] = [];
-  const { wire } = await rawServer((socket, request) => {
+  const { requester } = await rawServer((socket, request) => {
     seen.push(request);
     socket.write(`${OK}Content-Length: 2\r\n\r\n{}`);
   });
-  await post(wire).answered;
-  const { end } = await post(wire, "{}", "calls", [name, value]).answered;
-  expect(end).toBe((await post(wire, "{}", "asides", [name, value]).answered).end);
+  await post(requester).answered;
+  const { end } = await post(requester, "{}", "calls", [name, value]).answered;
+  expect(end).toBe((await post(requester, "{}", "asides", [name, value]).answered).end);
   expect(seen.slice(1).some((request) => request.includes("b: c"))).toBe(false);
 });
 
 it("uses a connection again, and no two at once", async () => {
-  const { wire, sockets } = await rawServer((socket) => socket.write(`${OK}Content-Length: 2\r\n\r\n{}`));
+  const { requester, sockets } = await rawServer((socket) => socket.write(`${OK}Content-Length: 2\r\n\r\n{}`));
   for (let i = 0; i < 5; i++) {
-    expect((await post(wire).answered).end).toBe("end");
+    expect((await post(requester).answered).end).toBe("end");
     await nextTurn();
   }
   expect(sockets.length).toBe(1);
-  const all = await Promise.all(Array.from({ length: 300 }, () => post(wire).answered));
+  const all = await Promise.all(Array.from({ length: 300 }, () => post(requester).answered));
   expect(all.every(({ end }) => end === "end")).toBe(true);
   expect(sockets.length).toBeLessThanOrEqual(256);
 });
 
 it("does not write to a connection that the server has closed meanwhile", async () => {
   let requests = 0;
-  const { wire, sockets } = await rawServer((socket) => {
+  const { requester, sockets } = await rawServer((socket) => {
     requests++;
     socket.write(`${OK}Content-Length: 2\r\n\r\n{}`);
   });
-  await post(wire).answered;
+  await post(requester).answered;
   await nextTurn();
   const closed = sockets[0] as Socket;
   closed.end();
   await once(closed, "close");
-  expect((await post(wire).answered).end).toBe("end");
+  expect((await post(requester).answered).end).toBe("end");
   expect([requests, sockets.length]).toEqual([2, 2]);
 });
 
 it("sends what was not written over a new connection when a server has ended all idle ones at once", async () => {
-  const { wire, sockets } = await rawServer((socket) => socket.write(`${OK}Content-Length: 2\r\n\r\n{}`));
-  await Promise.all(Array.from({ length: 8 }, () => post(wire).answered));
+  const { requester, sockets } = await rawServer((socket) => socket.write(`${OK}Content-Length: 2\r\n\r\n{}`));
+  await Promise.all(Array.from({ length: 8 }, () => post(requester).answered));
   await nextTurn();
   expect(sockets.length).toBe(8);
   // The last first: each is lost just after it was chosen.
   for (const socket of [...sockets].reverse()) socket.destroy();
-  expect((await post(wire).answered).end).toBe("end");
+  expect((await post(requester).answered).end).toBe("end");
   expect(sockets.length).toBe(9);
 });
 
 it("what a reader throws ends its own exchange and connection", async () => {
-  const { wire, sockets } = await rawServer((socket) => socket.write(`${OK}Content-Length: 2\r\n\r\n{}`));
+  const { requester, sockets } = await rawServer((socket) => socket.write(`${OK}Content-Length: 2\r\n\r\n{}`));
   for (const where of ["onHead", "onData"] as const) {
     const told = await new Promise<[Error, boolean]>((resolve) => {
-      wire.dispatch(
+      requester.dispatch(
         { method: "POST", pool: "calls", path: "/mcp", headers: [], body: "{}" },
         {
           onHead: () => {},
@@ -229,61 +229,61 @@ it("what a reader throws ends its own exchange and connection", async () => {
     });
     expect(told).toEqual([new Error("oh"), true]);
   }
-  expect((await post(wire).answered).end).toBe("end");
+  expect((await post(requester).answered).end).toBe("end");
   expect(sockets.length).toBe(3);
 });
 
 it("a pause ends with the request that it was for", async () => {
-  const { wire, sockets } = await rawServer((socket) => socket.write(`${OK}Content-Length: 2\r\n\r\n{}`));
-  await post(wire).answered;
+  const { requester, sockets } = await rawServer((socket) => socket.write(`${OK}Content-Length: 2\r\n\r\n{}`));
+  await post(requester).answered;
   await nextTurn();
-  const { exchange } = post(wire);
+  const { exchange } = post(requester);
   exchange.pause();
   exchange.abort();
   await nextTurn();
   await nextTurn();
-  expect((await post(wire).answered).end).toBe("end");
+  expect((await post(requester).answered).end).toBe("end");
   expect(sockets.length).toBe(1);
 });
 
 it("takes what a server says unasked for nobody's answer", async () => {
-  const { wire, sockets } = await rawServer((socket, _request, connection) => {
+  const { requester, sockets } = await rawServer((socket, _request, connection) => {
     socket.write(`${OK}Content-Length: 2\r\n\r\n${connection === 1 ? "{}" : "[]"}`);
   });
-  await post(wire).answered;
+  await post(requester).answered;
   await nextTurn();
   const first = sockets[0] as Socket;
   first.write(`${OK}Content-Length: 2\r\n\r\n"!`);
   await once(first, "close");
-  expect((await post(wire).answered).body).toBe("[]");
+  expect((await post(requester).answered).body).toBe("[]");
 });
 
 it("a request that is abandoned takes its connection with it, and one that was not written leaves it", async () => {
   const requests: string[] = [];
-  const { wire, sockets } = await rawServer((socket, request) => {
+  const { requester, sockets } = await rawServer((socket, request) => {
     requests.push(request);
     if (!request.includes("hang")) socket.write(`${OK}Content-Length: 2\r\n\r\n{}`);
   });
-  await post(wire).answered;
+  await post(requester).answered;
   await nextTurn();
-  post(wire, '"never written"').exchange.abort();
-  expect((await post(wire).answered).end).toBe("end");
+  post(requester, '"never written"').exchange.abort();
+  expect((await post(requester).answered).end).toBe("end");
   expect(requests.some((request) => request.includes("never"))).toBe(false);
-  const hung = post(wire, '"hang"');
+  const hung = post(requester, '"hang"');
   await until(() => requests.some((request) => request.includes("hang")));
   hung.exchange.abort();
   await until(() => sockets.some((socket) => socket.destroyed));
-  expect((await post(wire).answered).end).toBe("end");
+  expect((await post(requester).answered).end).toBe("end");
   expect(hung.told).toEqual({ body: "", end: "" });
 });
 
 it("holds a server back while its reader is slow", async () => {
   const bytes = 32 * 1024 * 1024;
-  const { wire, sockets } = await rawServer((socket) => {
+  const { requester, sockets } = await rawServer((socket) => {
     socket.write(`${OK}Content-Length: ${bytes}\r\n\r\n`);
     socket.write(Buffer.alloc(bytes, "x"));
   });
-  const { exchange, answered, told } = post(wire);
+  const { exchange, answered, told } = post(requester);
   await until(() => told.body.length > 0);
   exchange.pause();
   const before = told.body.length;
@@ -297,12 +297,12 @@ it("holds a server back while its reader is slow", async () => {
 
 it("tells all that waits when it is destroyed", async () => {
   const requests: string[] = [];
-  const { wire } = await rawServer((_socket, request) => requests.push(request));
-  const hung = post(wire);
+  const { requester } = await rawServer((_socket, request) => requests.push(request));
+  const hung = post(requester);
   await until(() => requests.length === 1);
-  const opening = post(wire);
-  await wire.destroy();
+  const opening = post(requester);
+  await requester.destroy();
   expect((await hung.answered).end).toBe("lost");
   expect((await opening.answered).end).toBe("not sent");
-  expect((await post(wire).answered).end).toBe("not sent");
+  expect((await post(requester).answered).end).toBe("not sent");
 });

@@ -7,7 +7,7 @@ import { type BlockReader, copyOf, readBlocksBy } from "../../runtime/memory/rea
 import { BAD_HEADER_VALUE, HEADER_NAME } from "../../runtime/network/header-text.js";
 import { ChunkedBody } from "./plain/chunks.js";
 import { PlainHeads } from "./plain/head.js";
-import type { ExchangeHandler, HttpExchange, RequestOptions } from "./wire.js";
+import type { ExchangeHandler, HttpExchange, RequestOptions } from "./requester.js";
 
 /** A POST that can be sent from here. */
 export interface PlainPost extends RequestOptions {

@@ -1,20 +1,20 @@
-// One short HTTP request by a wire of its own: what logins need of authorization servers. Its answer is held whole, within
-// bounds, and a wire that leads elsewhere is not followed.
+// One short HTTP request by a requester of its own: what logins need of authorization servers. Its answer is held whole, within
+// bounds, and a requester that leads elsewhere is not followed.
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import type { ShortAnswer, ShortRequest } from "../../runtime/network/short-request.js";
-import { poolWiresBy } from "./pool-wire.js";
-import type { OpenWire, ResponseHeaders } from "./wire.js";
+import { poolRequestersBy } from "./pool-requester.js";
+import type { OpenRequester, ResponseHeaders } from "./requester.js";
 
 /** `server`: whose login it is; requests go the way that its own go. Rejects where there is no whole answer. */
 export async function requestShortly(
   server: HttpTarget,
   { url, method, headers, body, lookup, maxBytes, signal }: ShortRequest,
-  openWire: OpenWire,
+  openRequester: OpenRequester,
 ): Promise<ShortAnswer> {
   const { via, socketPath } = server;
   const isOwn = new URL(server.url).origin === url.origin;
-  const open = via === undefined ? poolWiresBy(lookup) : openWire;
+  const open = via === undefined ? poolRequestersBy(lookup) : openRequester;
   const target: HttpTarget = {
     kind: "http",
     url: url.href,
@@ -23,10 +23,10 @@ export async function requestShortly(
     socketPath: isOwn ? socketPath : undefined,
   };
   signal.throwIfAborted();
-  const wire = await open(target, url, signal);
+  const requester = await open(target, url, signal);
   let onAbort = () => {};
   try {
-    // It may have been given up while the wire was opened.
+    // It may have been given up while the requester was opened.
     signal.throwIfAborted();
     return await new Promise<ShortAnswer>((resolve, reject) => {
       const chunks: Buffer[] = [];
@@ -37,7 +37,7 @@ export async function requestShortly(
         reject(error);
       };
       const path = url.pathname + url.search;
-      const exchange = wire.dispatch(
+      const exchange = requester.dispatch(
         { method, pool: "calls", path, headers, ...(body === undefined ? {} : { body }) },
         {
           onHead: (status, found) => {
@@ -60,6 +60,6 @@ export async function requestShortly(
     });
   } finally {
     signal.removeEventListener("abort", onAbort);
-    await wire.destroy();
+    await requester.destroy();
   }
 }

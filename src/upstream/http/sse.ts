@@ -12,15 +12,15 @@ import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js"
 import { judge, networkFault } from "./faults.js";
 import { HttpDestination, mediaType } from "./headers.js";
 import { InitializedBarrier } from "./initialized-barrier.js";
-import { openPoolWire } from "./pool-wire.js";
+import { openPoolRequester } from "./pool-requester.js";
 import {
   type ExchangeHandler,
   type HttpExchange,
   noteCredential,
-  type OpenWire,
+  type OpenRequester,
+  type Requester,
   type ResponseHeaders,
-  type Wire,
-} from "./wire.js";
+} from "./requester.js";
 
 /** The address comes first on the stream; a server that has not named it by then is not of this kind. */
 const ENDPOINT_DEADLINE_MS = 20_000;
@@ -42,8 +42,8 @@ export class SseLink implements Link, ExchangeHandler {
   readonly destination: HttpDestination;
   readonly #target: HttpTarget;
   readonly #events: LinkEvents;
-  readonly #openWire: OpenWire;
-  #wire: Wire | undefined;
+  readonly #openRequester: OpenRequester;
+  #requester: Requester | undefined;
   #stream: HttpExchange | undefined;
   #parser: EventStreamParser | undefined;
   readonly #holder: Holder;
@@ -68,23 +68,23 @@ export class SseLink implements Link, ExchangeHandler {
   constructor(
     target: HttpTarget,
     events: LinkEvents,
-    openWire: OpenWire = openPoolWire,
+    openRequester: OpenRequester = openPoolRequester,
     newHolder: () => Holder = ownHolder,
   ) {
     this.destination = new HttpDestination(target);
     this.#holder = newHolder();
     this.#target = target;
     this.#events = events;
-    this.#openWire = openWire;
+    this.#openRequester = openRequester;
   }
 
   async open(signal: AbortSignal): Promise<void> {
-    const wire = await this.#openWire(this.#target, this.destination.url, signal);
-    this.#wire = wire;
+    const requester = await this.#openRequester(this.#target, this.destination.url, signal);
+    this.#requester = requester;
     const closed = () => new Fault("closing", "The link was closed while it was being opened.");
     if (this.#closed || signal.aborted) {
       await this.close();
-      await wire.destroy();
+      await requester.destroy();
       throw closed();
     }
     const abandon = () => this.#opening?.reject(closed());
@@ -95,7 +95,7 @@ export class SseLink implements Link, ExchangeHandler {
       await new Promise<void>((resolve, reject) => {
         this.#opening = { resolve, reject };
         const headers = this.destination.listening(undefined, undefined, "");
-        this.#stream = wire.dispatch({ method: "GET", pool: "calls", path: this.destination.path, headers }, this);
+        this.#stream = requester.dispatch({ method: "GET", pool: "calls", path: this.destination.path, headers }, this);
       });
     } catch (fault) {
       await this.close();
@@ -108,15 +108,15 @@ export class SseLink implements Link, ExchangeHandler {
   }
 
   send(text: string, ticket: Ticket | undefined): void {
-    const wire = this.#wire;
-    if (this.#closed || wire === undefined || this.#endpoint === undefined) return;
+    const requester = this.#requester;
+    if (this.#closed || requester === undefined || this.#endpoint === undefined) return;
     if (this.#posts.size + this.#barrier.delayedCount >= MAX_OPEN_POSTS) {
       const fault = new Fault("limit", `${this.destination.shown} has ${MAX_OPEN_POSTS} messages in flight.`);
       this.onPostFailed(ticket, fault, false);
       return;
     }
     if (this.#barrier.delays(text, ticket)) return;
-    const post = new SsePost(this, wire, this.#endpoint, text, ticket);
+    const post = new SsePost(this, requester, this.#endpoint, text, ticket);
     this.#posts.add(post);
     if (ticket !== undefined) this.#byTicket.set(ticket.id, post);
     this.#barrier.sent(post, ticket);
@@ -137,7 +137,7 @@ export class SseLink implements Link, ExchangeHandler {
     this.#closed = true;
     this.#opening?.reject(new Fault("closing", "The link was closed while it was being opened."));
     this.#release();
-    await this.#wire?.destroy();
+    await this.#requester?.destroy();
   }
 
   describe(): LinkDescription {
@@ -262,7 +262,7 @@ export class SseLink implements Link, ExchangeHandler {
     }
     this.#closed = true;
     this.#release();
-    void this.#wire?.destroy();
+    void this.#requester?.destroy();
     this.#events.onClosed(fault);
   }
 
@@ -286,11 +286,11 @@ class SsePost implements ExchangeHandler {
   #finished: boolean = false;
   #settled: boolean = false;
 
-  constructor(link: SseLink, wire: Wire, path: string, text: string, ticket: Ticket | undefined) {
+  constructor(link: SseLink, requester: Requester, path: string, text: string, ticket: Ticket | undefined) {
     this.#link = link;
     this.ticket = ticket;
     const headers = link.destination.posting(undefined, undefined);
-    this.#exchange = wire.dispatch({ method: "POST", pool: "asides", path, headers, body: text }, this);
+    this.#exchange = requester.dispatch({ method: "POST", pool: "asides", path, headers, body: text }, this);
     this.#timer = setTimeout(() => this.#late(), TAKEN_DEADLINE_MS);
   }
 

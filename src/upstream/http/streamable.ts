@@ -1,5 +1,5 @@
 // A link to a streamable HTTP server: its calls in flight, and in the legacy era its session and its GET stream.
-// call.ts has one exchange, wire.ts HTTP itself, sse.ts the old HTTP+SSE.
+// call.ts has one exchange, requester.ts HTTP itself, sse.ts the old HTTP+SSE.
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
@@ -15,8 +15,14 @@ import type { HttpRefusal } from "./faults.js";
 import { GetStream, type GetStreamLink } from "./get-stream.js";
 import { HttpDestination, isSessionId } from "./headers.js";
 import { type DelayedMessage, InitializedBarrier } from "./initialized-barrier.js";
-import { openPoolWire } from "./pool-wire.js";
-import { MAX_CALLS_IN_FLIGHT, type OpenWire, OWN_CALLS_IN_FLIGHT, type ResponseHeaders, type Wire } from "./wire.js";
+import { openPoolRequester } from "./pool-requester.js";
+import {
+  MAX_CALLS_IN_FLIGHT,
+  type OpenRequester,
+  OWN_CALLS_IN_FLIGHT,
+  type Requester,
+  type ResponseHeaders,
+} from "./requester.js";
 
 /**
  * When the session is gone, other calls in flight may for so long still be answered, or refused for the same reason
@@ -43,9 +49,9 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
   readonly newHolder: () => Holder;
   readonly #target: HttpTarget;
   readonly #events: LinkEvents;
-  readonly #openWire: OpenWire;
+  readonly #openRequester: OpenRequester;
   readonly #refusedInitialize: RefusedInitialize | undefined;
-  #wire: Wire | undefined;
+  #requester: Requester | undefined;
   #session: string | undefined;
   #version: string | undefined;
   #listen: GetStream | undefined;
@@ -68,7 +74,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
   constructor(
     target: HttpTarget,
     events: LinkEvents,
-    openWire: OpenWire = openPoolWire,
+    openRequester: OpenRequester = openPoolRequester,
     refusedInitialize?: RefusedInitialize,
     newHolder: () => Holder = ownHolder,
   ) {
@@ -76,15 +82,15 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     this.newHolder = newHolder;
     this.#target = target;
     this.#events = events;
-    this.#openWire = openWire;
+    this.#openRequester = openRequester;
     this.#refusedInitialize = refusedInitialize;
   }
 
   async open(signal: AbortSignal): Promise<void> {
-    const wire = await this.#openWire(this.#target, this.destination.url, signal);
-    this.#wire = wire;
+    const requester = await this.#openRequester(this.#target, this.destination.url, signal);
+    this.#requester = requester;
     if (!this.#closed && !signal.aborted) return;
-    await wire.destroy();
+    await requester.destroy();
     throw new Fault("closing", "The link was closed while it was being opened.");
   }
 
@@ -147,10 +153,10 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     this.#barrier.clear();
     this.#listen?.stop();
     for (const call of this.#calls.all()) call.abort();
-    const wire = this.#wire;
-    if (wire === undefined) return;
-    if (this.#draining === undefined && this.#session !== undefined) await this.#endSession(wire, this.#session);
-    await wire.destroy();
+    const requester = this.#requester;
+    if (requester === undefined) return;
+    if (this.#draining === undefined && this.#session !== undefined) await this.#endSession(requester, this.#session);
+    await requester.destroy();
   }
 
   describe(): LinkDescription {
@@ -159,9 +165,9 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
 
   // ---- what calls and the GET stream need
 
-  get wire(): Wire {
-    if (this.#wire === undefined) throw new Error("send() before open()");
-    return this.#wire;
+  get requester(): Requester {
+    if (this.#requester === undefined) throw new Error("send() before open()");
+    return this.#requester;
   }
 
   get inSession(): boolean {
@@ -228,7 +234,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     if (call.ticket?.principal !== undefined) this.#left(call.ticket.principal);
     if (call.ticket !== undefined && this.#byTicket.get(call.ticket.id) === call) this.#byTicket.delete(call.ticket.id);
     if (this.#draining === undefined) return;
-    if (this.#dropped && this.#calls.size === 0) void this.#wire?.destroy();
+    if (this.#dropped && this.#calls.size === 0) void this.#requester?.destroy();
     // It is dropped a little later, after the call has said how it ended.
     else queueMicrotask(() => this.#dropIfDrained());
   }
@@ -338,14 +344,14 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     this.#closed = true;
     this.#dropped = true;
     for (const call of this.#calls.all()) if (!call.isLarge) call.abort();
-    if (this.#calls.size === 0) void this.#wire?.destroy();
+    if (this.#calls.size === 0) void this.#requester?.destroy();
     this.#events.onClosed(draining.fault);
   }
 
-  async #endSession(wire: Wire, session: string): Promise<void> {
+  async #endSession(requester: Requester, session: string): Promise<void> {
     const headers = this.destination.ending(session, this.#version);
     const answered = new Promise<void>((resolve) => {
-      wire.dispatch(
+      requester.dispatch(
         { method: "DELETE", pool: "asides", path: this.destination.path, headers },
         { onHead: () => resolve(), onData: () => {}, onEnd: () => resolve(), onError: () => resolve() },
       );

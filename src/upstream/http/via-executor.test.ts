@@ -2,7 +2,7 @@
 
 import { afterAll, describe, expect, vi } from "vitest";
 import { OFFICE, startVia } from "../../../test/fixtures/via.js";
-import type { OpenWire } from "./wire.js";
+import type { OpenRequester } from "./requester.js";
 
 const via = await startVia("dialled", ["127.0.0.1", "localhost", "*.invalid"]);
 let opened = 0;
@@ -11,12 +11,12 @@ afterAll(async () => {
   expect(opened).toBeGreaterThan(0);
 });
 
-vi.mock("./pool-wire.js", async (original) => {
-  const openPoolWire: OpenWire = (target, url, signal) => {
+vi.mock("./pool-requester.js", async (original) => {
+  const openPoolRequester: OpenRequester = (target, url, signal) => {
     opened++;
-    return via.openWire({ ...target, via: OFFICE }, url, signal);
+    return via.openRequester({ ...target, via: OFFICE }, url, signal);
   };
-  return { ...(await original<typeof import("./pool-wire.js")>()), openPoolWire };
+  return { ...(await original<typeof import("./pool-requester.js")>()), openPoolRequester };
 });
 
 describe.each(["streamable", "streams", "session", "large", "sdk", "sse"])("through an executor: %s", async (suite) => {

@@ -1,4 +1,4 @@
-// Sends HTTP requests through an executor: it is the same wire as over our own network, so that links cannot tell.
+// Sends HTTP requests through an executor: it is the same requester as over our own network, so that links cannot tell.
 // executor/ knows what an executor is, and which one makes a request.
 
 import type { HttpHeader } from "../../executor/wire/protocol.js";
@@ -7,19 +7,19 @@ import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
 import { Bag, NOWHERE } from "../../runtime/table.js";
 import { executorFault } from "./faults.js";
-import { openPoolWire } from "./pool-wire.js";
+import { openPoolRequester } from "./pool-requester.js";
 import {
   type ExchangeHandler,
   type HttpExchange,
   MAX_CALLS_IN_FLIGHT,
-  type OpenWire,
+  type OpenRequester,
   Redirects,
+  type Requester,
   type RequestOptions,
   type ResponseHeaders,
-  type Wire,
-} from "./wire.js";
+} from "./requester.js";
 
-/** What a wire needs of the executors of one name. */
+/** What a requester needs of the executors of one name. */
 export interface ExecutorWay {
   readonly name: string;
   /** Never throws, and the handler is called after it has returned. */
@@ -28,11 +28,11 @@ export interface ExecutorWay {
   ready(signal: AbortSignal): Promise<void>;
 }
 
-/** Opens wires through the executor that the target names; where it names none, over our own network. */
-export function wiresBy(way: (name: string) => ExecutorWay | undefined): OpenWire {
+/** Opens requesters through the executor that the target names; where it names none, over our own network. */
+export function requestersBy(way: (name: string) => ExecutorWay | undefined): OpenRequester {
   return async (target, url, signal) => {
     const { via } = target;
-    if (via === undefined) return openPoolWire(target, url, signal);
+    if (via === undefined) return openPoolRequester(target, url, signal);
     const executor = way(via);
     if (executor === undefined) throw new Fault("invalid", `There is no executor "${via}" in the config.`);
     try {
@@ -42,11 +42,11 @@ export function wiresBy(way: (name: string) => ExecutorWay | undefined): OpenWir
       if (reason instanceof Fault && reason.code === "closing") throw reason;
       throw executorFault(error as ExecutorError, safeUrl(url), via).fault;
     }
-    return new ExecutorWire(executor, url);
+    return new ExecutorRequester(executor, url);
   };
 }
 
-export class ExecutorWire implements Wire {
+export class ExecutorRequester implements Requester {
   readonly redirects: Redirects;
   readonly shown: string;
   readonly way: ExecutorWay;
@@ -111,7 +111,7 @@ export class ExecutorWire implements Wire {
 
 class WiredExchange implements HttpExchange, AnswerHandler {
   readonly options: RequestOptions;
-  readonly #wire: ExecutorWire;
+  readonly #requester: ExecutorRequester;
   #handler: ExchangeHandler | undefined;
   #exchange: RequestHandle | undefined;
   /** The path that a redirect of this origin names, once it has been seen. */
@@ -123,8 +123,8 @@ class WiredExchange implements HttpExchange, AnswerHandler {
   #received = 0;
   place = NOWHERE;
 
-  constructor(wire: ExecutorWire, options: RequestOptions, handler: ExchangeHandler) {
-    this.#wire = wire;
+  constructor(requester: ExecutorRequester, options: RequestOptions, handler: ExchangeHandler) {
+    this.#requester = requester;
     this.options = options;
     this.#handler = handler;
   }
@@ -135,7 +135,10 @@ class WiredExchange implements HttpExchange, AnswerHandler {
 
   start(url: string): void {
     const { method, headers, body } = this.options;
-    this.#exchange = this.#wire.way.start({ method, url, headers: headerList(headers), body, redirect: "stop" }, this);
+    this.#exchange = this.#requester.way.start(
+      { method, url, headers: headerList(headers), body, redirect: "stop" },
+      this,
+    );
     if (this.#paused) this.#exchange.pause();
   }
 
@@ -157,7 +160,7 @@ class WiredExchange implements HttpExchange, AnswerHandler {
     if (this.#handler === undefined) return;
     this.#handler = undefined;
     this.#exchange?.abort();
-    this.#wire.ended(this);
+    this.#requester.ended(this);
   }
 
   /** Ends it from our side, and says so. */
@@ -181,7 +184,7 @@ class WiredExchange implements HttpExchange, AnswerHandler {
       this.#handler.onHead(status, headers);
       return;
     }
-    const { redirects } = this.#wire;
+    const { redirects } = this.#requester;
     const { path } = this.options;
     const followed = this.#redirected ? undefined : redirects.followed(status, location, path);
     if (followed === undefined) this.close(redirects.refused(status, location, path), true);
@@ -204,20 +207,20 @@ class WiredExchange implements HttpExchange, AnswerHandler {
     const redirect = this.#redirect;
     if (redirect === undefined) {
       this.#handler = undefined;
-      this.#wire.ended(this);
+      this.#requester.ended(this);
       if (this.#length === undefined || this.#received === this.#length) handler.onEnd();
       else handler.onError(this.#broken("less than the answer's length"), true);
       return;
     }
-    this.#wire.redirects.moved(redirect.status, this.options.path, redirect.path);
+    this.#requester.redirects.moved(redirect.status, this.options.path, redirect.path);
     this.#redirect = undefined;
     this.#redirected = true;
-    this.start(this.#wire.urlOf(redirect.path));
+    this.start(this.#requester.urlOf(redirect.path));
   }
 
   /** Over our own network HTTP itself sees to it that a body is as long as it was said to be. */
   #broken(what: string): Fault {
-    const message = `Executor "${this.#wire.way.name}" sent ${what}.`;
+    const message = `Executor "${this.#requester.way.name}" sent ${what}.`;
     return new Fault("outcome-unknown", message, { outcome: OUTCOME_UNKNOWN });
   }
 
@@ -225,8 +228,8 @@ class WiredExchange implements HttpExchange, AnswerHandler {
     const handler = this.#handler;
     if (handler === undefined) return;
     this.#handler = undefined;
-    this.#wire.ended(this);
-    const { fault, sent } = executorFault(error, this.#wire.shown, this.#wire.way.name);
+    this.#requester.ended(this);
+    const { fault, sent } = executorFault(error, this.#requester.shown, this.#requester.way.name);
     handler.onError(fault, sent);
   }
 }

@@ -11,13 +11,13 @@ import {
   type ExchangeHandler,
   type HttpExchange,
   MAX_CALLS_IN_FLIGHT,
-  type OpenWire,
+  type OpenRequester,
   type PoolName,
   Redirects,
+  type Requester,
   type RequestOptions,
   type ResponseHeaders,
-  type Wire,
-} from "./wire.js";
+} from "./requester.js";
 
 /**
  * Connections for what must get through while all calls wait: answers to a server's questions, cancellations,
@@ -34,7 +34,7 @@ const TCP_KEEPALIVE_MS = 15_000;
 const MAX_HEADER_BYTES = 64 * 1024;
 
 class PoolExchange implements HttpExchange, Dispatcher.DispatchHandler {
-  readonly #wire: PoolWire;
+  readonly #requester: PoolRequester;
   readonly #options: RequestOptions;
   #handler: ExchangeHandler | undefined;
   #controller: Dispatcher.DispatchController | undefined;
@@ -49,13 +49,13 @@ class PoolExchange implements HttpExchange, Dispatcher.DispatchHandler {
   #next: HttpExchange | undefined;
 
   constructor(
-    wire: PoolWire,
+    requester: PoolRequester,
     options: RequestOptions,
     handler: ExchangeHandler,
     redirected: boolean,
     written: boolean = false,
   ) {
-    this.#wire = wire;
+    this.#requester = requester;
     this.#written = written;
     this.#options = options;
     this.#handler = handler;
@@ -68,7 +68,7 @@ class PoolExchange implements HttpExchange, Dispatcher.DispatchHandler {
       return;
     }
     if (this.#unstoppable) return;
-    this.#wire.paused.add(this);
+    this.#requester.paused.add(this);
     this.#controller?.pause();
   }
 
@@ -80,7 +80,7 @@ class PoolExchange implements HttpExchange, Dispatcher.DispatchHandler {
   }
 
   #wake(): void {
-    this.#wire.paused.delete(this);
+    this.#requester.paused.delete(this);
     if (this.#handler !== undefined) this.#controller?.resume();
   }
 
@@ -97,7 +97,7 @@ class PoolExchange implements HttpExchange, Dispatcher.DispatchHandler {
   /** The socket is lost. */
   abort(): void {
     this.#handler = undefined;
-    this.#wire.paused.delete(this);
+    this.#requester.paused.delete(this);
     this.#next?.abort();
     // Within the parser's callbacks the socket must not vanish under it.
     queueMicrotask(() => this.#controller?.abort(new Error("abandoned")));
@@ -125,7 +125,7 @@ class PoolExchange implements HttpExchange, Dispatcher.DispatchHandler {
       this.#handler.onHead(status, headers);
       return;
     }
-    const { redirects } = this.#wire;
+    const { redirects } = this.#requester;
     const followed = this.#redirected ? undefined : redirects.followed(status, location, this.#options.path);
     if (followed !== undefined) {
       this.#redirect = { status, path: followed };
@@ -145,19 +145,19 @@ class PoolExchange implements HttpExchange, Dispatcher.DispatchHandler {
     if (handler === undefined) return;
     if (this.#redirect === undefined) {
       this.#handler = undefined;
-      this.#wire.paused.delete(this);
+      this.#requester.paused.delete(this);
       handler.onEnd();
       return;
     }
     const { status, path } = this.#redirect;
-    this.#wire.redirects.moved(status, this.#options.path, path);
-    this.#next = this.#wire.dispatch({ ...this.#options, path }, handler, true);
+    this.#requester.redirects.moved(status, this.#options.path, path);
+    this.#next = this.#requester.dispatch({ ...this.#options, path }, handler, true);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
     const handler = this.#handler;
     this.#handler = undefined;
-    this.#wire.paused.delete(this);
+    this.#requester.paused.delete(this);
     unmaskReset(error);
     // A body that stops in the middle is for the parser an error of grammar; what was HTTP so far was cut.
     const cut = this.#answered && error.name === "HTTPParserError";
@@ -165,7 +165,7 @@ class PoolExchange implements HttpExchange, Dispatcher.DispatchHandler {
   }
 }
 
-class PoolWire implements Wire {
+class PoolRequester implements Requester {
   readonly redirects: Redirects;
   /** Exchanges whose readers are slow: a few at most. */
   readonly paused = new Set<PoolExchange>();
@@ -260,16 +260,16 @@ type Connect = (callback: (error: Error | null, socket?: Socket | null) => void)
 type Connector = buildConnector.connector;
 type MakePool = (connections: number, watch: (socket: Socket) => void, connector?: Connector) => Pool;
 
-/** Opens a wire over our own network. */
-export const openPoolWire: OpenWire = (target, base) => openPool(target, base, undefined);
+/** Opens a requester over our own network. */
+export const openPoolRequester: OpenRequester = (target, base) => openPool(target, base, undefined);
 
 /** The same, where names lead only to addresses that `lookup` gives. */
-export const poolWiresBy =
-  (lookup: LookupFunction): OpenWire =>
+export const poolRequestersBy =
+  (lookup: LookupFunction): OpenRequester =>
   (target, base) =>
     openPool(target, base, lookup);
 
-async function openPool({ socketPath }: HttpTarget, base: URL, lookup: LookupFunction | undefined): Promise<Wire> {
+async function openPool({ socketPath }: HttpTarget, base: URL, lookup: LookupFunction | undefined): Promise<Requester> {
   // undici is loaded with the first HTTP server: it costs tens of milliseconds, which a start without one should not
   // pay.
   const undici = await import("undici");
@@ -302,14 +302,14 @@ async function openPool({ socketPath }: HttpTarget, base: URL, lookup: LookupFun
           callback(null, socket);
         }),
     });
-  if (base.protocol !== "http:") return new PoolWire(base, pool);
+  if (base.protocol !== "http:") return new PoolRequester(base, pool);
   const { PlainPosts: posts } = await import("./plain-posts.js");
   const { protocol, host, port } = base;
   // As undici itself asks for one: an IPv6 address without its brackets.
   const hostname = base.hostname.replace(/^\[(.*)\]$/, "$1");
   const connectPlain: Connect = (callback) =>
     connect({ protocol, host, hostname, port }, (...[error, socket]) => callback(error, socket));
-  return new PoolWire(base, pool, { posts, connect: connectPlain });
+  return new PoolRequester(base, pool, { posts, connect: connectPlain });
 }
 
 /**

@@ -1,8 +1,8 @@
 import { createServer, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
 import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
-import { openPoolWire } from "./pool-wire.js";
-import type { HttpExchange, Wire } from "./wire.js";
+import { openPoolRequester } from "./pool-requester.js";
+import type { HttpExchange, Requester } from "./requester.js";
 
 const closers: (() => unknown)[] = [];
 
@@ -34,8 +34,12 @@ interface Seen {
 
 async function pausedAtFirstPiece(url: URL): Promise<Seen> {
   const target = { kind: "http", url: url.href, headers: {} } as const;
-  const wire: Wire = await openPoolWire({ ...target, via: undefined }, url, new AbortController().signal);
-  closers.push(() => wire.destroy());
+  const requester: Requester = await openPoolRequester(
+    { ...target, via: undefined },
+    url,
+    new AbortController().signal,
+  );
+  closers.push(() => requester.destroy());
   const chunks: Buffer[] = [];
   let onPaused: () => void;
   let onEnded: (how: "end" | Error) => void;
@@ -45,7 +49,7 @@ async function pausedAtFirstPiece(url: URL): Promise<Seen> {
   const ended = new Promise<"end" | Error>((resolve) => {
     onEnded = resolve;
   });
-  const exchange = wire.dispatch(
+  const exchange = requester.dispatch(
     { method: "GET", pool: "calls", path: "/", headers: [] },
     {
       onHead() {},

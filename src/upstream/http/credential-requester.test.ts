@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { type LiveCredential, withCredential } from "./credential-wire.js";
-import type { ExchangeHandler, HttpExchange, RequestOptions, Wire } from "./wire.js";
+import { type LiveCredential, withCredential } from "./credential-requester.js";
+import type { ExchangeHandler, HttpExchange, Requester, RequestOptions } from "./requester.js";
 
-/** A wire whose answers the test gives by hand. */
-class HandWire implements Wire {
+/** A requester whose answers the test gives by hand. */
+class HandRequester implements Requester {
   readonly sent: { readonly options: RequestOptions; readonly handler: ExchangeHandler; readonly did: string[] }[] = [];
 
   dispatch(options: RequestOptions, handler: ExchangeHandler): HttpExchange {
@@ -35,10 +35,10 @@ class HandCredential implements LiveCredential {
 }
 
 async function begin(pool: RequestOptions["pool"] = "calls") {
-  const [wire, credential] = [new HandWire(), new HandCredential()];
+  const [requester, credential] = [new HandRequester(), new HandCredential()];
   const heard: string[] = [];
   const noted: string[] = [];
-  const open = withCredential(credential, async () => wire);
+  const open = withCredential(credential, async () => requester);
   const target = { kind: "http", url: "http://x/", headers: {} } as const;
   const outer = await open(target, new URL(target.url), AbortSignal.timeout(60_000));
   const exchange = outer.dispatch(
@@ -55,14 +55,14 @@ async function begin(pool: RequestOptions["pool"] = "calls") {
     credential.decide(isAnother);
     await new Promise((resolve) => setImmediate(resolve));
   };
-  const first = wire.sent[0];
+  const first = requester.sent[0];
   if (first === undefined) throw new Error("Nothing was sent.");
-  return { wire, credential, heard, noted, exchange, first, decided };
+  return { requester, credential, heard, noted, exchange, first, decided };
 }
 
 describe("a request with a credential", () => {
   it("that is refused goes out again with another one, and the refusal is told to nobody [token-unseen]", async () => {
-    const { wire, credential, heard, noted, first, decided } = await begin();
+    const { requester, credential, heard, noted, first, decided } = await begin();
     first.handler.onHead(401, {});
     // What waits for it is told: the time is not the server's.
     expect(noted).toEqual(["wanted true"]);
@@ -70,22 +70,22 @@ describe("a request with a credential", () => {
     credential.current = "two";
     await decided(true);
     expect(first.did).toEqual(["abort"]);
-    expect(wire.sent[1]?.options.headers).toEqual(["a", "b", "authorization", "Bearer two"]);
-    wire.sent[1]?.handler.onHead(200, {});
-    wire.sent[1]?.handler.onEnd();
+    expect(requester.sent[1]?.options.headers).toEqual(["a", "b", "authorization", "Bearer two"]);
+    requester.sent[1]?.handler.onHead(200, {});
+    requester.sent[1]?.handler.onEnd();
     expect(heard).toEqual(["head 200", "end"]);
     expect(noted).toEqual(["wanted true", "there true"]);
   });
 
   it("that is refused again with the other one is told so: it goes out twice and no more [token-unseen]", async () => {
-    const { wire, credential, heard, first, decided } = await begin();
+    const { requester, credential, heard, first, decided } = await begin();
     first.handler.onHead(401, {});
     credential.current = "two";
     await decided(true);
-    wire.sent[1]?.handler.onHead(401, {});
+    requester.sent[1]?.handler.onHead(401, {});
     await decided(true);
-    wire.sent[1]?.handler.onEnd();
-    expect(wire.sent).toHaveLength(2);
+    requester.sent[1]?.handler.onEnd();
+    expect(requester.sent).toHaveLength(2);
     expect(heard).toEqual(["head 401", "end"]);
   });
 
@@ -96,12 +96,12 @@ describe("a request with a credential", () => {
     plain.first.handler.onData(Buffer.alloc(2));
     plain.first.handler.onEnd();
     await plain.decided(true);
-    expect([plain.heard, plain.noted, plain.wire.sent.length]).toEqual([["head 403", "data 2", "end"], [], 1]);
+    expect([plain.heard, plain.noted, plain.requester.sent.length]).toEqual([["head 403", "data 2", "end"], [], 1]);
     const lacking = await begin();
     lacking.first.handler.onHead(403, challenge);
     lacking.credential.current = "more";
     await lacking.decided(true);
-    expect(lacking.wire.sent[1]?.options.headers.at(-1)).toBe("Bearer more");
+    expect(lacking.requester.sent[1]?.options.headers.at(-1)).toBe("Bearer more");
   });
 
   it("that is refused with a long answer is told its beginning and an end, without a hole in between [bounded]", async () => {

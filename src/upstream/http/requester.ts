@@ -1,5 +1,5 @@
-// The way of HTTP requests to one origin, as links see it: a wire, its exchanges, and the redirects that are followed.
-// It knows nothing of MCP. pool-wire.ts is the way over our own network, executor-wire.ts the one through an executor.
+// The way of HTTP requests to one origin, as links see it: a requester, its exchanges, and the redirects that are followed.
+// It knows nothing of MCP. pool-requester.ts is the way over our own network, executor-requester.ts the one through an executor.
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import type { WayNotes } from "../../contracts/service.js";
@@ -77,7 +77,7 @@ export interface HttpExchange {
   abort(): void;
 }
 
-export interface Wire {
+export interface Requester {
   /** Never throws; the handler is called after it has returned. */
   dispatch(options: RequestOptions, handler: ExchangeHandler): HttpExchange;
   /** Nothing is sent any more, and what is under way ends. */
@@ -85,7 +85,7 @@ export interface Wire {
 }
 
 /** Rejects with a Fault where there is no way; `signal` aborts when nobody waits any longer. */
-export type OpenWire = (target: HttpTarget, url: URL, signal: AbortSignal) => Promise<Wire>;
+export type OpenRequester = (target: HttpTarget, url: URL, signal: AbortSignal) => Promise<Requester>;
 
 /** Decides which redirects of one origin are followed: those that keep method, body and origin, once each. */
 export class Redirects {

@@ -12,8 +12,8 @@ import {
 } from "../../executor/wire/types.js";
 import { Fault } from "../../protocol/errors.js";
 import { readCard } from "../card.js";
-import { type ExecutorWay, ExecutorWire, wiresBy } from "./executor-wire.js";
-import { type ExchangeHandler, MAX_CALLS_IN_FLIGHT, type RequestOptions, type ResponseHeaders } from "./wire.js";
+import { ExecutorRequester, type ExecutorWay, requestersBy } from "./executor-requester.js";
+import { type ExchangeHandler, MAX_CALLS_IN_FLIGHT, type RequestOptions, type ResponseHeaders } from "./requester.js";
 
 class Way implements ExecutorWay {
   readonly name = OFFICE;
@@ -56,11 +56,11 @@ class Heard implements ExchangeHandler {
 const CALL: RequestOptions = { method: "POST", pool: "calls", path: "/mcp", headers: ["a", "1", "b", "2"], body: "{}" };
 const URL_OF = new URL("http://ann:secret@wiki.internal/mcp?key=secret");
 
-describe("the wire through an executor", () => {
+describe("the requester through an executor", () => {
   it("asks for what a link wants, and nothing of the URL's secrets is in it", () => {
     const way = new Way();
     const heard = new Heard();
-    new ExecutorWire(way, URL_OF).dispatch(CALL, heard);
+    new ExecutorRequester(way, URL_OF).dispatch(CALL, heard);
     expect(way.asked[0]?.request).toEqual({
       method: "POST",
       url: "http://wiki.internal/mcp",
@@ -82,11 +82,11 @@ describe("the wire through an executor", () => {
 
   it("keeps calls beyond the bound waiting in turn, and lets asides pass [bounded]", () => {
     const way = new Way();
-    const wire = new ExecutorWire(way, URL_OF);
+    const requester = new ExecutorRequester(way, URL_OF);
     const handlers = Array.from({ length: MAX_CALLS_IN_FLIGHT + 3 }, () => new Heard());
-    const exchanges = handlers.map((handler, i) => wire.dispatch({ ...CALL, path: `/${i}` }, handler));
+    const exchanges = handlers.map((handler, i) => requester.dispatch({ ...CALL, path: `/${i}` }, handler));
     expect(way.asked).toHaveLength(MAX_CALLS_IN_FLIGHT);
-    wire.dispatch({ ...CALL, pool: "asides", path: "/aside" }, new Heard());
+    requester.dispatch({ ...CALL, pool: "asides", path: "/aside" }, new Heard());
     expect(way.asked.at(-1)?.request.url).toBe("http://wiki.internal/aside");
 
     // One that waits and is not wanted any more is never asked for.
@@ -103,13 +103,13 @@ describe("the wire through an executor", () => {
 
   it("ends everything when it is destroyed, and takes nothing more", async () => {
     const way = new Way();
-    const wire = new ExecutorWire(way, URL_OF);
+    const requester = new ExecutorRequester(way, URL_OF);
     const [open, late] = [new Heard(), new Heard()];
-    wire.dispatch(CALL, open);
-    await wire.destroy();
+    requester.dispatch(CALL, open);
+    await requester.destroy();
     expect(way.asked[0]?.aborted).toBe(true);
     expect(open.failure).toMatchObject({ written: true, error: { code: "closing" } });
-    wire.dispatch(CALL, late);
+    requester.dispatch(CALL, late);
     await Promise.resolve();
     expect(late.failure).toMatchObject({ written: false, error: { code: "closing" } });
     expect(way.asked).toHaveLength(1);
@@ -117,10 +117,10 @@ describe("the wire through an executor", () => {
 
   it("sends nothing of what waits when it is destroyed: it is known to be unsent", async () => {
     const way = new Way();
-    const wire = new ExecutorWire(way, URL_OF);
+    const requester = new ExecutorRequester(way, URL_OF);
     const handlers = Array.from({ length: MAX_CALLS_IN_FLIGHT + 3 }, () => new Heard());
-    for (const handler of handlers) wire.dispatch(CALL, handler);
-    await wire.destroy();
+    for (const handler of handlers) requester.dispatch(CALL, handler);
+    await requester.destroy();
     expect(way.asked).toHaveLength(MAX_CALLS_IN_FLIGHT);
     expect(handlers.filter(({ failure }) => failure?.written === true)).toHaveLength(MAX_CALLS_IN_FLIGHT);
     expect(handlers.filter(({ failure }) => failure?.written === false)).toHaveLength(3);
@@ -153,7 +153,7 @@ describe("the wire through an executor", () => {
   ])("tells a failure (%s, sent: %s, %s) as %s [unknown-is-said]", (code, sent, networkCode, fault, message) => {
     const way = new Way();
     const heard = new Heard();
-    new ExecutorWire(way, URL_OF).dispatch(CALL, heard);
+    new ExecutorRequester(way, URL_OF).dispatch(CALL, heard);
     way.asked[0]?.handler.onError(new ExecutorError(code, "why", { sent, networkCode }));
     expect(heard.failure).toMatchObject({ written: sent, error: { code: fault } });
     expect(heard.failure?.error.message).toMatch(message);
@@ -162,10 +162,10 @@ describe("the wire through an executor", () => {
 
   it("is opened when there is an executor, and says which is missing", async () => {
     const way = new Way();
-    const open = wiresBy((name) => (name === OFFICE ? way : undefined));
+    const open = requestersBy((name) => (name === OFFICE ? way : undefined));
     const target = { kind: "http", url: "http://wiki.internal/mcp", headers: {}, via: OFFICE } as const;
     const { signal } = new AbortController();
-    expect(await open(target, URL_OF, signal)).toBeInstanceOf(ExecutorWire);
+    expect(await open(target, URL_OF, signal)).toBeInstanceOf(ExecutorRequester);
     await expect(open({ ...target, via: "lab" }, URL_OF, signal)).rejects.toThrow(/no executor "lab"/);
     way.why = new ExecutorError("unavailable", 'No executor "office" is connected.', { sent: false });
     await expect(open(target, URL_OF, signal)).rejects.toMatchObject({ code: "unavailable", message: way.why.message });
@@ -199,9 +199,9 @@ describe("a card", () => {
       () => allowed.close(),
       () => forbidden.close(),
     );
-    expect(await readCard(spec, allowed.openWire)).toEqual({ name: "wiki" });
-    expect(await readCard({ ...spec, card: `${target.url}/card` }, allowed.openWire)).toEqual({ name: "wiki" });
-    expect(await readCard(spec, forbidden.openWire)).toBeUndefined();
-    expect(await readCard({ ...spec, card: `${target.url}/card` }, forbidden.openWire)).toBeUndefined();
+    expect(await readCard(spec, allowed.openRequester)).toEqual({ name: "wiki" });
+    expect(await readCard({ ...spec, card: `${target.url}/card` }, allowed.openRequester)).toEqual({ name: "wiki" });
+    expect(await readCard(spec, forbidden.openRequester)).toBeUndefined();
+    expect(await readCard({ ...spec, card: `${target.url}/card` }, forbidden.openRequester)).toBeUndefined();
   });
 });

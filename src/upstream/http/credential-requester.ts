@@ -1,11 +1,18 @@
-// A wire whose requests carry a credential that is read for each of them. A 401, or a 403 for want of a scope, means that
+// A requester whose requests carry a credential that is read for each of them. A 401, or a 403 for want of a scope, means that
 // nothing was done: the credential is fetched again, once for all that wait, and the request is sent again, once. Links see none of it.
 // Where the credential is another, a listening stream that was opened with the one before ends, and its link opens the next.
 
 import { mediaType } from "./headers.js";
-import type { ExchangeHandler, HttpExchange, OpenWire, RequestOptions, ResponseHeaders, Wire } from "./wire.js";
+import type {
+  ExchangeHandler,
+  HttpExchange,
+  OpenRequester,
+  Requester,
+  RequestOptions,
+  ResponseHeaders,
+} from "./requester.js";
 
-/** What a wire needs of a credential; credentials/credential.ts is one. */
+/** What a requester needs of a credential; credentials/credential.ts is one. */
 export interface LiveCredential {
   /** Where it is undefined, the request goes out without. Rejects with a Fault where it cannot be had. */
   token(): string | undefined | Promise<string | undefined>;
@@ -22,17 +29,17 @@ export interface LiveCredential {
 /** So much of a refusal is kept while another credential is looked for; a longer one is cut off. */
 const MAX_KEPT_BYTES = 64 * 1024;
 
-export function withCredential(credential: LiveCredential, openWire: OpenWire): OpenWire {
-  return async (target, url, signal) => new CredentialWire(await openWire(target, url, signal), credential);
+export function withCredential(credential: LiveCredential, openRequester: OpenRequester): OpenRequester {
+  return async (target, url, signal) => new CredentialRequester(await openRequester(target, url, signal), credential);
 }
 
-class CredentialWire implements Wire {
-  readonly inner: Wire;
+class CredentialRequester implements Requester {
+  readonly inner: Requester;
   readonly credential: LiveCredential;
   /** The token of the last request; undefined before the first. */
   lastUsed: string | undefined;
 
-  constructor(inner: Wire, credential: LiveCredential) {
+  constructor(inner: Requester, credential: LiveCredential) {
     this.inner = inner;
     this.credential = credential;
   }
@@ -56,7 +63,7 @@ interface Refusal {
 }
 
 class CredentialExchange implements HttpExchange, ExchangeHandler {
-  readonly #wire: CredentialWire;
+  readonly #requester: CredentialRequester;
   readonly #options: RequestOptions;
   readonly #handler: ExchangeHandler;
   #inner: HttpExchange | undefined;
@@ -69,16 +76,16 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
   /** While it is a listening stream. */
   #unfollow: (() => void) | undefined;
 
-  constructor(wire: CredentialWire, options: RequestOptions, handler: ExchangeHandler) {
-    this.#wire = wire;
+  constructor(requester: CredentialRequester, options: RequestOptions, handler: ExchangeHandler) {
+    this.#requester = requester;
     this.#options = options;
     this.#handler = handler;
     this.#send();
   }
 
   #send(): void {
-    const before = this.#wire.lastUsed;
-    const token = this.#wire.credential.token();
+    const before = this.#requester.lastUsed;
+    const token = this.#requester.credential.token();
     if (!(token instanceof Promise)) {
       // Of one that was refused it has been told.
       if (this.#tries === 0 && before !== undefined && token !== before) this.#handler.onCredential?.("there", true);
@@ -101,11 +108,11 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
   #sendWith(token: string | undefined): void {
     if (this.#isAborted) return;
     this.#used = token;
-    this.#wire.lastUsed = token;
+    this.#requester.lastUsed = token;
     this.#tries++;
     const { headers } = this.#options;
     const all = token === undefined ? headers : [...headers, "authorization", `Bearer ${token}`];
-    this.#inner = this.#wire.inner.dispatch({ ...this.#options, headers: all }, this);
+    this.#inner = this.#requester.inner.dispatch({ ...this.#options, headers: all }, this);
     if (this.#isPaused) this.#inner.pause();
   }
 
@@ -126,7 +133,7 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
   }
 
   onHead(status: number, headers: ResponseHeaders): void {
-    const { credential } = this.#wire;
+    const { credential } = this.#requester;
     if (status !== 401 && !(status === 403 && lacksScope(headers))) {
       if (status < 400) credential.accepted();
       if (this.#isListening(status, headers)) this.#unfollow = credential.onOther(() => this.#renew());
@@ -201,7 +208,7 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
 
   /** False where it is over with that: the credential itself says what is wrong. */
   #tellRefused(status: number, headers: ResponseHeaders): boolean {
-    const why = this.#wire.credential.refusal(this.#used);
+    const why = this.#requester.credential.refusal(this.#used);
     if (why === undefined) {
       this.#handler.onHead(status, headers);
       return true;
