@@ -2,6 +2,7 @@
 // A call that comes to another gateway is passed to the owner, under a key that is minted before the first try: where the answer
 // is lost, it is passed again, to whoever owns the partition by then, and the journal knows it.
 
+import { randomBytes } from "node:crypto";
 import type { PartitionKeeper, Partitions } from "../../contracts/engine/partitions.js";
 import type { PeerError, Peers } from "../../contracts/engine/peers.js";
 import { type OwnToolName, ownToolName } from "../../contracts/names.js";
@@ -13,7 +14,6 @@ import { faultReply } from "../../protocol/reply.js";
 import type { Clock } from "../../runtime/clock.js";
 import { messageOf } from "../../runtime/expected-error.js";
 import { resultWithin, toldWithin } from "../../runtime/wait.js";
-import { randomWord } from "../../runtime/words/random-id.js";
 import { isAnswer } from "../answers.js";
 import type { OutboxOperations } from "../operator.js";
 import type { ChangeListener, Outbox } from "../outbox.js";
@@ -211,7 +211,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     const own = this.at(partition);
     if (own !== undefined) return own.outbox.take(call, server, tool);
     if (call.caller.beforeSend !== undefined || isAnswer(call.message)) return false;
-    const minted = randomWord(16);
+    const minted = randomBytes(16).toString("base64url");
     const { targetOf, termsOf } = this.#options;
     const [target, terms] = [targetOf?.(server), termsOf?.(server, tool)];
     const head: TakeHead = { server, tool, minted, target, terms, call: factsOf(call) };
