@@ -136,7 +136,7 @@ function rowsOf(ways, results, count, operations) {
   };
   return ways.map((way) => {
     const own = results.get(way);
-    const cpuRounds = roundsOf(way.variant);
+    const cpuRounds = cpuRoundsOf(own, count);
     const [name, base] = against[way.variant] ?? [way.variant, cpuRounds];
     const compared = ratios(cpuRounds, base);
     return {
