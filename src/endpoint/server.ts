@@ -208,13 +208,10 @@ class Endpoint implements HttpEndpoint {
     this.#failed = failed;
     this.#sessions = new HttpSessions({ service, sealer, context: streams, wall, records: options.records, failed });
     this.#modern = new ModernEra({ service, sealer, limits, held, clock, failed, home: homes?.self });
+    const modern = { readers, waiting: this.#waiting, open: this.#modernStreams, leftOut: this.#leftOut };
     this.#eras = {
       legacy: new LegacyPosts({ service, sessions: this.#sessions, waiting: this.#waiting, wall, failed, homes }),
-      modern: new ModernPosts(
-        this.#modern,
-        { readers, waiting: this.#waiting, open: this.#modernStreams, leftOut: this.#leftOut },
-        homes,
-      ),
+      modern: new ModernPosts(this.#modern, modern, homes),
     };
     const isStillAllowed = (res: ServerResponse, principal: Principal) => this.#isStillAllowed(res, principal);
     this.#reading = { limits, held, open: new OpenBodies(), failed, isStillAllowed };

@@ -15,7 +15,8 @@ import { ExpectedError } from "../runtime/expected-error.js";
 import { holdOfLane, type KeptWrite, type WriteLane } from "./lanes/lane.js";
 import type { Step } from "./lanes/step.js";
 import type { StrangeRecord } from "./lanes/write.js";
-import type { ChangeListener, Outbox } from "./outbox.js";
+import type { Outbox } from "./outbox.js";
+import type { ChangeListener } from "./parts.js";
 
 class OutboxError extends ExpectedError {
   override readonly name = "OutboxError";

@@ -32,13 +32,10 @@ import type { Result, Step } from "./lanes/step.js";
 import { readRecord, type StrangeRecord, strangeRecord, type WriteFacts, type WriteRecord } from "./lanes/write.js";
 import { logWrite } from "./log-line.js";
 import { NOT_ON_DISK, NOT_QUEUED_YET } from "./not-on-disk.js";
-import type { OutboxParts, PassedOn } from "./parts.js";
+import type { ChangeListener, OutboxParts, PassedOn } from "./parts.js";
 import { isMeant, otherTarget, verdictOn } from "./target.js";
 
 const TAKEN_BACK = "taken back by its agent";
-
-/** Is told the receipt without its result. */
-export type ChangeListener = (principal: string, receipt: Receipt) => void;
 
 export class Outbox implements OutboxIntake {
   readonly lanes: Lanes;
@@ -525,16 +522,12 @@ export class Outbox implements OutboxIntake {
   #rewrite(): void {
     for (const [write, kept] of [...this.#unwritten]) {
       this.#unwritten.delete(write);
+      const refused = () => {
+        this.#unwritten.set(write, kept);
+        this.#wakeBy(this.#clock.now() + REWRITE_MS);
+      };
       const commit = this.journal.save(write.sequence, this.#record(write), kept);
-      this.#track(
-        commit.then(
-          () => this.#tell(write),
-          () => {
-            this.#unwritten.set(write, kept);
-            this.#wakeBy(this.#clock.now() + REWRITE_MS);
-          },
-        ),
-      );
+      this.#track(commit.then(() => this.#tell(write), refused));
     }
   }
 

@@ -13,6 +13,9 @@ import type { WriteFacts } from "./lanes/write.js";
 /** May this write go to its server now? */
 export type DeliveryVerdict = Extract<Result, { kind: "denied" | "revoked" | "quarantine" }> | undefined;
 
+/** Is told the receipt without its result. */
+export type ChangeListener = (principal: string, receipt: Receipt) => void;
+
 /** Of a call that another gateway passed on. */
 export interface PassedOn {
   /** The key that was made for it there, where its agent gave none. */

@@ -76,7 +76,9 @@ describe("an input", () => {
     expect(valueWith("${input:api-key}", {}, stateDir)).toBe("typed");
     expect(valueWith("${input:region}", {}, stateDir)).toBe("us");
     expect(valueWith("${input:api-key}", { INPUT_API_KEY: "set" }, stateDir)).toBe("set");
-    expect(read("${input:api-key}", {}, stateDir).servers[0]?.target.secrets).toEqual([{ name: "password", value: "typed" }]);
+    expect(read("${input:api-key}", {}, stateDir).servers[0]?.target.secrets).toEqual([
+      { name: "password", value: "typed" },
+    ]);
   });
 
   it("may be declared in any way: what cannot be read is passed over", () => {

@@ -16,8 +16,8 @@ import { messageOf } from "../../runtime/expected-error.js";
 import { resultWithin, toldWithin } from "../../runtime/wait.js";
 import { isAnswer } from "../answers.js";
 import type { OutboxOperations } from "../operator.js";
-import type { ChangeListener, Outbox } from "../outbox.js";
-import type { OutboxParts } from "../parts.js";
+import type { Outbox } from "../outbox.js";
+import type { ChangeListener, OutboxParts } from "../parts.js";
 import { type CallFacts, decodeReply, encodeReply, factsOf, frame, PassedCall, unframe } from "./passed-call.js";
 
 /** A takeover (10 s), the wait for a commit and for an answer (45 s) would be longer than agents wait: 50 s in all. */

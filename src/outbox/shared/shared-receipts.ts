@@ -22,7 +22,7 @@ import type { AgentCall } from "../../contracts/service.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import type { Reply } from "../../protocol/reply.js";
 import { ExpectedError } from "../../runtime/expected-error.js";
-import type { ChangeListener } from "../outbox.js";
+import type { ChangeListener } from "../parts.js";
 import { type Desk, PLACE, type ReceiptDeskOptions } from "../receipts.js";
 import { type CallFacts, factsOf, frame, unframe } from "./passed-call.js";
 import { type OpenPartition, partitionOfReceipt, type SharedOutbox } from "./shared-outbox.js";
