@@ -215,6 +215,13 @@ it("a call that was sent says that it never left where its link knows so, and is
     return Promise.resolve(true);
   };
   await expect(takenBack(driver)).rejects.toThrow("not taken back");
+  // The connection ends while the link is asked: what may be made again is not, once its agent has taken it back.
+  withdraw = () => {
+    links[0]?.events.onClosed(new Fault("unavailable", "It went away."));
+    return Promise.resolve(true);
+  };
+  const caller = { principal: { id: "anna", role: "agent" }, sessionKey: "s" } as Caller;
+  expect(await takenBack(driver, { caller, method: "tools/list" })).toBeUndefined();
   expect(driver.inFlight).toBe(0);
   await driver.stop();
 });

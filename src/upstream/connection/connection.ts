@@ -383,6 +383,7 @@ export class Connection implements LinkEvents {
   #cancelDirect(call: UpstreamCall, reason: string | undefined): void {
     const pending = this.#inFlight.of(call);
     if (pending === undefined) return;
+    pending.isTakenBack = true;
     const neverLeft = pending.waitsFor !== undefined || (this.#link.withdraw?.(pending) ?? false);
     if (typeof neverLeft === "boolean") this.#takenBack(pending, reason, neverLeft);
     else void neverLeft.then((is) => this.#takenBack(pending, reason, is));
@@ -566,7 +567,8 @@ export class Connection implements LinkEvents {
     this.#modern?.stop();
     this.#messages.questions.cancelAll();
     for (const pending of this.#inFlight.inOrder()) {
-      if (pending.waitsFor !== undefined) this.#endings.unsent(pending, fault);
+      if (pending.isTakenBack) this.#endings.fail(pending, takenBack(undefined, false));
+      else if (pending.waitsFor !== undefined) this.#endings.unsent(pending, fault);
       else this.#endings.lose(pending, this.#inFlight.lost(pending, fault));
     }
     const message = `Server "${this.#spec.name}" went away in the middle of the call: ${fault.plain}`;

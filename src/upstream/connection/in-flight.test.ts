@@ -105,10 +105,12 @@ describe("a call that waits in its link", () => {
     "for its %s was not sent, however it ends [unknown-is-said]",
     async (what) => {
       const connection = connect();
-      const calls = ["ada", "bob", "cem"].map((name) => begin(connection, new Agent(name)));
+      const calls = ["ada", "bob", "cem", "eve"].map((name) => begin(connection, new Agent(name)));
       for (const { ticket } of calls) ticket.waitsFor = what;
-      const [cancelled, late, left] = calls;
-      if (cancelled === undefined || late === undefined || left === undefined) throw new Error("too few");
+      const [cancelled, late, left, again] = calls;
+      if (cancelled === undefined || late === undefined || left === undefined || again === undefined) throw new Error();
+      // An earlier round of it reached the server.
+      Object.assign(again, { wasSent: true });
       connection.cancel(cancelled, undefined);
       expect(cancelled.replies).toMatchObject([{ fault: { code: "cancelled", wire: { left: false } } }]);
       left.ticket.waitsFor = undefined;
@@ -119,8 +121,10 @@ describe("a call that waits in its link", () => {
       // The breaker is told of the one that left.
       expect(connection.expire(stage.nowMs)).toHaveLength(1);
       expect(late.replies).toMatchObject([
-        { fault: { code: "limit", message: expect.stringContaining("was not sent") } },
+        { fault: { code: "limit", message: expect.stringContaining("was not sent."), wire: undefined } },
       ]);
+      const unknown = expect.stringContaining("was not sent again. Whether the call took effect is unknown.");
+      expect(again.replies).toMatchObject([{ fault: { code: "limit", message: unknown, wire: { left: true } } }]);
       expect(left.replies).toMatchObject([{ fault: { code: "timeout" } }]);
       await connection.close();
       expect([stage.unsent, fresh.replies]).toEqual([[fresh], []]);

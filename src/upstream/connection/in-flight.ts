@@ -36,6 +36,17 @@ const ABANDONED_MS = 30_000;
 /** So many such calls are remembered; the oldest are forgotten first. */
 const MAX_ABANDONED = 1_000;
 
+/** What a call waited for that was not sent, as its agent is told. */
+const WAITED_FOR: Record<NonNullable<Ticket["waitsFor"]>, { was?: string; awaited: string; remedy?: string }> = {
+  place: {
+    was: " was busy",
+    awaited: "other calls to end",
+    remedy: "One principal gets three quarters of its places at most. Make fewer calls at the same time.",
+  },
+  credential: { awaited: "its credential" },
+  handshake: { awaited: "the server to take the end of the handshake" },
+};
+
 /** One call in flight: its id on the connection, its deadline, and the link that it went out on. */
 export class PendingCall implements Ticket {
   readonly id: number;
@@ -52,6 +63,8 @@ export class PendingCall implements Ticket {
   waitsFor: Ticket["waitsFor"] = undefined;
   /** Where it is counted while it is in flight; undefined for what the gateway itself asks. */
   share: Share | undefined = undefined;
+  /** Its agent took it back, and the link is asking whether it left: whatever becomes of it, it is not sent again. */
+  isTakenBack = false;
   /** An agent was asked for it: its answer is one to more than the request. */
   asked = false;
   /** What a modern server wants beside the body, over HTTP: names and values in turn. */
@@ -211,7 +224,7 @@ export class PendingCalls {
       if (dueMs > nowMs) continue;
       const what = subject === undefined ? method : `${method} ${subject}`;
       if (pending.waitsFor !== undefined) {
-        yield [pending, this.#notSent(what, pending.waitsFor, pending.timeoutMs)];
+        yield [pending, this.#notSent(what, pending.waitsFor, pending)];
         continue;
       }
       const time =
@@ -223,17 +236,15 @@ export class PendingCalls {
     }
   }
 
-  /** It says nothing of the server's health: nothing was sent. */
-  #notSent(what: string, waitsFor: "place" | "handshake" | "credential", timeoutMs: number): Fault {
-    if (waitsFor !== "place") {
-      const awaited = waitsFor === "credential" ? "its credential" : "the server to take the end of the handshake";
-      return new Fault(
-        "limit",
-        `Server "${this.#spec.name}": ${what} waited ${timeoutMs} ms for ${awaited}, and was not sent.`,
-      );
-    }
-    const message = `Server "${this.#spec.name}" was busy: ${what} waited ${timeoutMs} ms for other calls to end, and was not sent. One principal gets three quarters of its places at most. Make fewer calls at the same time.`;
-    return new Fault("limit", message);
+  /** It says nothing of the server's health: nothing was sent. An earlier try or round of the call may have been. */
+  #notSent(what: string, waitsFor: NonNullable<Ticket["waitsFor"]>, { call, timeoutMs }: PendingCall): Fault {
+    const [wasSent, why] = [call.wasSent === true, WAITED_FOR[waitsFor]];
+    const end = wasSent ? "and was not sent again" : "and was not sent";
+    const message = `Server "${this.#spec.name}"${why.was ?? ""}: ${what} waited ${timeoutMs} ms for ${why.awaited}, ${end}.`;
+    return new Fault("limit", message, {
+      remedy: why.remedy,
+      ...(wasSent ? { outcome: OUTCOME_UNKNOWN, wire: { left: true } } : {}),
+    });
   }
 
   /** What a call is told whose server went away. What the gateway itself asked had no effect to be in doubt of. */
