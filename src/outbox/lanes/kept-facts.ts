@@ -17,7 +17,7 @@ type Common = Pick<
 /** Ids and hashes are random bytes written as base64url: in memory they are the bytes, one character each, in one text. */
 const PLACES = { id: [0, 16], key: [16, 32], keyHash: [32, 64], argumentsHash: [64, 96] } as const;
 const PACKED_BYTES = 96;
-/** Where they are put together, and read again: nothing stays in it. */
+/** Where they are put together, and read again; only what is being put in counts. */
 const scratch = Buffer.alloc(PACKED_BYTES);
 
 type Word = keyof typeof PLACES;

@@ -17,9 +17,10 @@ interface Ended {
   readonly writes: Set<KeptWrite>;
   /**
    * The same, as far as none has gone for being the oldest. A new walk over a set goes past the places of all that have left its
-   * front: those may be as many as are in it.
+   * front: those may be as many as are in it. Undefined while nobody walks: a walk that stands still keeps all that was in the set
+   * when it stopped, however long it is gone.
    */
-  readonly oldestFirst: Iterator<KeptWrite>;
+  oldestFirst: Iterator<KeptWrite> | undefined;
   bytes: number;
 }
 
@@ -79,8 +80,7 @@ export class KnownWrites {
     const { id } = write.facts.principal;
     let own = this.#ended.get(id);
     if (own === undefined) {
-      const writes = new Set<KeptWrite>();
-      own = { writes, oldestFirst: writes.values(), bytes: 0 };
+      own = { writes: new Set(), oldestFirst: undefined, bytes: 0 };
       this.#ended.set(id, own);
     }
     own.writes.add(write);
@@ -97,8 +97,9 @@ export class KnownWrites {
     return gone;
   }
 
-  #removeOldest({ oldestFirst }: Ended, gone: KeptWrite[]): void {
-    const { value: oldest, done } = oldestFirst.next();
+  #removeOldest(own: Ended, gone: KeptWrite[]): void {
+    own.oldestFirst ??= own.writes.values();
+    const { value: oldest, done } = own.oldestFirst.next();
     if (done === true) return;
     this.remove(oldest);
     gone.push(oldest);
@@ -126,8 +127,9 @@ export class KnownWrites {
   /** Forgets some of those whose time is over, and gives them. */
   sweep(nowMs: number): KeptWrite[] {
     const old: KeptWrite[] = [];
-    for (const { writes } of this.#ended.values()) {
-      for (const write of writes) {
+    for (const own of this.#ended.values()) {
+      own.oldestFirst = undefined;
+      for (const write of own.writes) {
         if (old.length >= FORGOTTEN_A_SWEEP || nowMs - write.endedMs < ENDED_MS) break;
         old.push(write);
       }
