@@ -266,11 +266,13 @@ export class Committer {
       if (this.#open === group) this.#open = undefined;
     });
     try {
-      const own = this.#write(group.requests);
-      group.commits.add(own);
-      await own;
-      // LMDB's promise of those who joined is the same one; were it not, they would be in another transaction.
-      if (group.commits.size > 1) await Promise.all(group.commits);
+      group.commits.add(this.#write(group.requests));
+      // LMDB's promise of those who join is the same one; were it not, they would be in another transaction, and waited for too.
+      let awaited: number;
+      do {
+        awaited = group.commits.size;
+        await Promise.all(group.commits);
+      } while (group.commits.size > awaited);
     } finally {
       // It may be over before it began, where it fails: nobody joins it then.
       this.#open = undefined;

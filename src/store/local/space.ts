@@ -2,8 +2,8 @@
 //
 // Why: in lmdb 3.5 a write that meets a full disk overruns a buffer of its error message and can abort the
 // process. So blocks are written (as zeros) ahead of LMDB's last page by us, where ENOSPC is an ordinary error,
-// and LMDB only ever writes where there is room. Called only while no commit is in flight: two writers at the
-// file's end would overwrite each other.
+// and LMDB only ever writes where there is room. Called only while LMDB writes nothing, before it begins a
+// commit: two writers at the file's end would overwrite each other.
 
 import { closeSync, fstatSync, ftruncateSync, openSync, statfsSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
