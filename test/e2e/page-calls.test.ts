@@ -112,6 +112,12 @@ describe.skipIf(chromium === undefined)(`rows of calls${chromium === undefined ?
 
     await page.getByRole("button", { name: "Pause" }).click();
     await page.getByText("Paused.").waitFor();
+    // An answer that was on its way may still come.
+    await until("no more rows", async () => {
+      const seen = await rows.count();
+      await new Promise((done) => setTimeout(done, TWO_LOOKS_MS));
+      return seen === (await rows.count());
+    });
     const before = await rows.count();
     const paused = await rows.first().getByRole("link").getAttribute("href");
     await callTool(gateway.url, "sleep", { ms: 1 });

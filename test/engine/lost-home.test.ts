@@ -1,7 +1,7 @@
 // The gateway that has a session's processes and a call that waits is gone: the session goes on at another, what waited is to
 // be repeated, and the log says so.
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { send } from "../e2e/eras.js";
 import { begin, type EngineGateway, post, startOnEngine } from "../fixtures/engine-gateways.js";
 import { entry } from "../fixtures/gateways.js";
@@ -15,7 +15,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
   let home: EngineGateway;
   let other: EngineGateway;
 
-  beforeAll(async () => {
+  beforeEach(async () => {
     nats = await startNats();
     const mcpServers = {
       asker: entry("asker", ["--era", "legacy"]),
@@ -27,7 +27,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       [home, other].every(({ gateway }) => gateway.state.engine?.partitions.gateways().length === 2),
     );
   });
-  afterAll(async () => {
+  afterEach(async () => {
     await Promise.all([home, other].map((one) => one?.gateway.close({ drainMs: 0 })));
   });
 

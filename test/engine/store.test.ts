@@ -8,6 +8,7 @@ import { type Engine, openEngine } from "../../src/store/nats/connection.js";
 import type { NatsStores } from "../../src/store/nats/store.js";
 import { openNatsStores } from "../../src/store/nats/store.js";
 import { JetStreamStream } from "../../src/store/nats/stream.js";
+import { freshId } from "../e2e/operator.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
 import { testStoreContract } from "../fixtures/store/contract.js";
 import { sleep, until } from "../fixtures/wait.js";
@@ -51,8 +52,9 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
   });
 
   it("tells each gateway what another wrote, and lets one of them win [compare-and-set]", async () => {
-    await using one = await (await gateway("two")).shared();
-    await using two = await (await gateway("two")).shared();
+    const prefix = freshId("two");
+    await using one = await (await gateway(prefix)).shared();
+    await using two = await (await gateway(prefix)).shared();
     await using other = await (await gateway("elsewhere")).shared();
     const [here, there] = [one.shared<number>("m"), two.shared<number>("m")];
     const keys = ["a", "x.y", "*", ">", "ä", "k".repeat(500)];
@@ -66,37 +68,44 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     await there.delete("*");
     await until("the deletion to be told", () => here.get("*") === undefined);
     expect(await here.create("*", 5)).toBeTypeOf("number");
-    await using later = await (await gateway("two")).shared();
+    await using later = await (await gateway(prefix)).shared();
     expect(later.map("m").get("*")).toBe(5);
     expect([...other.map("m").entries()]).toEqual([]);
   });
 
   it("is not kept in a stream that was made otherwise than it has to be, and says what to do", async () => {
-    await gateway("loose");
+    const prefix = freshId("loose");
+    await gateway(prefix);
     const connection = await connect({ servers: nats.nodes.map(({ port }) => `127.0.0.1:${port}`) });
     try {
       const { streams } = await jetstreamManager(connection);
       // By copies that may be behind the leader.
-      await streams.update("loose_state", { ...(await streams.info("loose_state")).config, allow_direct: true });
+      await streams.update(`${prefix}_state`, {
+        ...(await streams.info(`${prefix}_state`)).config,
+        allow_direct: true,
+      });
     } finally {
       await connection.close();
     }
-    await expect(gateway("loose")).rejects.toThrow(
-      /^The stream loose_state has allow_direct true, and Toolway needs false\. .*nats stream edit loose_state.*"prefix"\.$/,
+    await expect(gateway(prefix)).rejects.toThrow(
+      new RegExp(
+        `^The stream ${prefix}_state has allow_direct true, and Toolway needs false\\. .*nats stream edit ${prefix}_state.*"prefix"\\.$`,
+      ),
     );
   });
 
   it("takes nothing for gone that the node which tells does not have yet [ack-is-durable]", async () => {
-    const stores = await gateway("lag");
+    const prefix = freshId("lag");
+    const stores = await gateway(prefix);
     await using store = await stores.shared();
     for (let i = 1; i <= 3; i++) await store.map("m").put(`k${i}`, i);
     const engine = engines.at(-1) as Engine;
-    const stream = await JetStreamStream.open(engine, "lag_state", {
+    const stream = await JetStreamStream.open(engine, `${prefix}_state`, {
       now: () => performance.now(),
       random: Math.random,
       sleep: () => sleep(5),
     });
-    expect((await stream.last("lag.state.>"))?.message?.sequence).toBe(3);
+    expect((await stream.last(`${prefix}.state.>`))?.message?.sequence).toBe(3);
     // The leader has five, and the node that we are told by three of them.
     let asked = 0;
     stream.last = async (subject) => {
@@ -104,7 +113,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       return { message: { subject, sequence: 5, body: "", atMs: 0 } };
     };
     const told: string[] = [];
-    const end = stream.follow("lag.state.", {
+    const end = stream.follow(`${prefix}.state.`, {
       restarted: () => told.push("restarted"),
       message: ({ sequence }) => told.push(String(sequence)),
       current: () => told.push("current"),
@@ -119,7 +128,8 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
   });
 
   it("refuses a former owner of a partition, whatever it knows of the next [one-owner]", async () => {
-    const [one, two] = [await gateway("own"), await gateway("own")];
+    const prefix = freshId("own");
+    const [one, two] = [await gateway(prefix), await gateway(prefix)];
     await using former = await one.partition(7);
     await former.map("m").put("k", 1);
     await using next = await two.partition(7);
@@ -130,7 +140,8 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
   });
 
   it("loses nothing that was acknowledged, and makes nothing twice, when the server is killed under writes [ack-is-durable] [compare-and-set]", async () => {
-    const stores = await gateway("kill");
+    const prefix = freshId("kill");
+    const stores = await gateway(prefix);
     await using shared = await stores.shared();
     await using owned = await stores.partition(1);
     const counter = shared.shared<number>("n");
@@ -174,11 +185,11 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     await until("writes after it", () => steps > stepsBefore + 20 && appended.length > entriesBefore + 20);
     isOver = true;
     await Promise.all(writers);
-    await using again = await (await gateway("kill")).shared();
+    await using again = await (await gateway(prefix)).shared();
     const counted = again.map<number>("n").get("n") ?? 0;
     expect(counted).toBeGreaterThanOrEqual(steps);
     expect(counted).toBeLessThanOrEqual(steps + unknown.steps);
-    await using next = await (await gateway("kill")).partition(1);
+    await using next = await (await gateway(prefix)).partition(1);
     const kept = [...next.log("l").entries()].map(([, json]) => Number(json));
     expect(new Set(kept).size).toBe(kept.length);
     expect(kept).toEqual(kept.toSorted((a, b) => a - b));

@@ -247,7 +247,10 @@ test("an executor that stops waits for what is under way no longer than it was t
   await expect.poll(() => served.origin.held.length).toBe(1);
   const began = performance.now();
   await served.executor.finish(200);
-  expect(performance.now() - began).toBeGreaterThanOrEqual(200);
+  const tookMs = performance.now() - began;
+  expect(tookMs).toBeGreaterThanOrEqual(200);
+  // As long as it waits where nobody says otherwise is 22 s.
+  expect(tookMs).toBeLessThan(15_000);
   expect(served.origin.held[0]?.isClosed()).toBe(false);
   const refused = await client.call("http/request", get(`${served.origin.url}/hello`, "h"));
   expect(refused.error?.data).toMatchObject({ written: false });

@@ -225,7 +225,7 @@ describe("a sharer", () => {
     one.refusals = 2;
     running.reply(text('{"result":"once"}'));
     await until(() => one.refused.length === 2 && sharer.counts.running === 0);
-    await Promise.resolve();
+    await new Promise((done) => setImmediate(done));
     // It is this journal's until its lease has run out: nobody else may have it, and it is not finished.
     expect([one.acked, one.released, one.deliveries]).toEqual([[], [], []]);
     one.send("m-1");
