@@ -25,6 +25,8 @@ const NOT_JSON = "is no JSON";
 /** Every JSON-RPC message says which version it is of; an agent would drop one that does not, and wait. */
 const NO_VERSION = 'has no "jsonrpc": "2.0"';
 const NOT_UTF8 = "is no UTF-8";
+/** A request has one, and an answer has none. */
+export const HAS_METHOD = 'has a "method"';
 
 /**
  * What is wrong with a short reply, as the end of a sentence; undefined where nothing is. `text` is the reply, a
@@ -49,7 +51,7 @@ export function flawOfShort(bytes: Uint8Array, text: string): string | undefined
   } else if (!isObject(error) || typeof error["code"] !== "number" || typeof error["message"] !== "string") {
     return 'has an "error" without a code and a message';
   }
-  if ("method" in value) return 'has a "method"';
+  if ("method" in value) return HAS_METHOD;
   return isNamedAgain(text) ? flawOfMembers([bytes]) : undefined;
 }
 
@@ -121,7 +123,7 @@ export class MemberCheck {
   /** To be asked when all of it has come. */
   flaw(): string | undefined {
     if (this.#ids !== 1) return `has ${this.#ids} members "id"`;
-    if (this.#methods > 0) return 'has a "method"';
+    if (this.#methods > 0) return HAS_METHOD;
     if (this.#answers !== 1) return 'has not one of "result" and "error"';
     if (this.#members > MAX_MEMBERS) return `has more than ${MAX_MEMBERS} members`;
     if (this.#versions === 0 && this.#walk.isWhole) return NO_VERSION;
@@ -135,7 +137,12 @@ export class MemberCheck {
  */
 export function isAmbiguous(members: readonly { readonly key: string }[]): boolean {
   const names = members.map(({ key }) => key.toUpperCase());
-  return names.some((name, i) => name === "RESULT" || name === "ERROR" || names.indexOf(name) !== i);
+  return names.some((name, i) => isNameOfAnswer(name) || names.indexOf(name) !== i);
+}
+
+/** Some readers do not tell capitals from small letters. */
+export function isNameOfAnswer(name: string): boolean {
+  return /^(?:result|error)$/i.test(name);
 }
 
 /** The last byte that is no white space. */

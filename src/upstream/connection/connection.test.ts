@@ -108,6 +108,47 @@ describe("replies", () => {
     expect(stage.noise.count).toBe(EXCESSES.length);
   });
 
+  it.each([
+    [
+      "before its result",
+      (id: number, more: string) => `{"jsonrpc":"2.0","id":${id},"method":"ping","result":${more}}`,
+    ],
+    ["before its error", (id: number, more: string) => `{"jsonrpc":"2.0","id":${id},"method":"ping","error":${more}}`],
+    ["behind its result", (id: number, more: string) => `{"jsonrpc":"2.0","id":${id},"result":${more},"method":"x"}`],
+    ["in capitals", (id: number, more: string) => `{"jsonrpc":"2.0","id":${id},"METHOD":"ping","result":${more}}`],
+    [
+      "beside a result in capitals",
+      (id: number, more: string) => `{"jsonrpc":"2.0","id":${id},"method":"x","RESULT":${more}}`,
+    ],
+    ["that is no text", (id: number, more: string) => `{"jsonrpc":"2.0","id":${id},"method":7,"result":${more}}`],
+    [
+      "far from their id",
+      (id: number, more: string) => `{"method":"ping","result":${more},"jsonrpc":"2.0","id":${id}}`,
+    ],
+  ])("that are requests too, with a method %s, fail their call at once and no other", async (_what, text) => {
+    const connection = connect();
+    for (const bytes of [0, 10_000, 4_000_000]) {
+      const [call, other] = [begin(connection, new Agent("ada")), begin(connection, new Agent("bob"))];
+      const more = `{"text":"${"x".repeat(bytes)}"}`;
+      stage.link.says(text(call.ticket.id, more));
+      expect(await call.answer()).toMatchObject({ error: { code: -31005 } });
+      expect([other.replies, stage.notified]).toEqual([[], []]);
+      stage.link.answers(other.ticket.id);
+      expect(await other.answer()).toHaveProperty("result");
+    }
+  });
+
+  it("to a call are not seen in a request that has its id and no answer", async () => {
+    const connection = connect();
+    const call = begin(connection, new Agent("ada"));
+    stage.link.says(`{"jsonrpc":"2.0","id":${call.ticket.id},"method":"ping","params":{"result":{}}}`);
+    stage.link.says(`{"jsonrpc":"2.0","id":${call.ticket.id},"method":7}`);
+    stage.link.says(`{"jsonrpc":"2.0","id":${call.ticket.id},"method":"ping","METHOD":"ping"}`);
+    expect(call.replies).toEqual([]);
+    stage.link.answers(call.ticket.id);
+    expect(await call.answer()).toHaveProperty("result");
+  });
+
   it("that stream with the id of another call answer neither [crossed-never]", async () => {
     const connection = connect();
     const [asked, other] = [begin(connection, new Agent("ada")), begin(connection, new Agent("bob"))];

@@ -8,7 +8,7 @@ import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { ListKind, ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
 import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../../protocol/anchor.js";
 import { PiecedReply, WholeReply } from "../../protocol/arrived.js";
-import { flawOfLong, flawOfShort, isAmbiguous, PARSED_REPLY_BYTES } from "../../protocol/check-reply.js";
+import { flawOfLong, flawOfShort, HAS_METHOD, isAmbiguous, PARSED_REPLY_BYTES } from "../../protocol/check-reply.js";
 import { Fault, OUTCOME_UNKNOWN, toRpcError } from "../../protocol/errors.js";
 import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
 import {
@@ -32,7 +32,7 @@ import { takenBack } from "../link/taken-back.js";
 import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
 import { WITHOUT_SENDER } from "../modern/translate.js";
 import { type Breaker, type LateCall, OverdueFault } from "../supervise/breaker.js";
-import { claimedId, textsIn } from "./batch.js";
+import { answeredId, claimedId, textsIn } from "./batch.js";
 import { endsOf, excessOfMessage, excessOfShort } from "./excess.js";
 import { type AboutTask, CallerLookup, ServerMessages } from "./from-server.js";
 import {
@@ -483,7 +483,7 @@ export class Connection implements LinkEvents {
     try {
       const message: Message = parseMessage(text);
       if (message.kind === "response") this.#oddReply(message, ticket);
-      else if (isAmbiguous(message.members)) this.#unreadable(text, ticket);
+      else if (isAmbiguous(message.members)) this.#ambiguous(message, ticket);
       else if (message.kind === "notification") this.#messages.notified(message, ticket, this.#modern);
       else if (this.#modern === undefined) this.#messages.asked(message, ticket);
       // In the modern era servers send no requests, and there is no way to answer one.
@@ -525,15 +525,27 @@ export class Connection implements LinkEvents {
     if (pending !== undefined) this.#endings.fail(pending, this.#brokenAnswer());
   }
 
+  /** Neither passed on nor answered. Where it may be the reply to a call, that call does not wait for another. */
+  #ambiguous(message: Message, ticket: Ticket | undefined): void {
+    const answered = answeredId(message);
+    if (answered === undefined) {
+      this.#unreadable(message.text, ticket);
+      return;
+    }
+    this.onNoise(message.text.slice(0, NOISE_SAMPLE_CHARS));
+    const pending = this.#inFlight.get(ticket?.id ?? answered);
+    if (pending !== undefined) this.#endings.fail(pending, this.#badReply(HAS_METHOD));
+  }
+
   /**
    * What is too much to be parsed is dropped and counted. Whoever waits for it is told: the call that it answers, or the
    * server, where it asked something.
    */
   #excessive(pieces: readonly Buffer[], excess: string, ticket: Ticket | undefined): void {
-    const { id, hasMethod } = endsOf(pieces);
+    const { id, hasMethod, hasAnswer } = endsOf(pieces);
     const head = (pieces[0] as Buffer).toString("utf8", 0, NOISE_SAMPLE_CHARS);
     this.onNoise(`A message was dropped, because it ${excess}. It begins with ${head}`);
-    if (!hasMethod) {
+    if (!hasMethod || hasAnswer) {
       const pending = this.#inFlight.get(ticket?.id ?? (id === undefined ? 0 : Number(JSON.parse(id))));
       if (pending !== undefined) this.#endings.fail(pending, this.#badReply(excess));
     } else if (id !== undefined) {

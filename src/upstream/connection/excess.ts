@@ -39,12 +39,17 @@ export function excessOfShort(text: string): string | undefined {
   return deeperThan(text, depth) ? `is nested deeper than ${depth} levels` : undefined;
 }
 
+/** Only members that nothing can be inside of stand before it, so it is one of the message itself. */
+const ANSWER_AT_HEAD = /^\s*\{(?:\s*"[^"\\]{1,64}"\s*:\s*(?:\d{1,15}|"[^"\\]{0,64}")\s*,)*\s*"(?:result|error)"\s*:/i;
+
 /** What can be told of a message without reading it. */
 export interface MessageEnds {
   /** Its id, as JSON text. */
   readonly id: string | undefined;
   /** It is a request or a notification. */
   readonly hasMethod: boolean;
+  /** It is seen to be an answer, also where it has a method. */
+  readonly hasAnswer: boolean;
 }
 
 export function endsOf(pieces: readonly Buffer[]): MessageEnds {
@@ -52,5 +57,5 @@ export function endsOf(pieces: readonly Buffer[]): MessageEnds {
   const head = first?.toString("latin1", 0, ENDS_BYTES) ?? "";
   const tail = last?.toString("latin1", Math.max(0, last.length - ENDS_BYTES)) ?? "";
   const id = (ID_AT_HEAD.exec(head) ?? ID_AT_TAIL.exec(tail))?.[1];
-  return { id, hasMethod: METHOD.test(head) || METHOD.test(tail) };
+  return { id, hasMethod: METHOD.test(head) || METHOD.test(tail), hasAnswer: ANSWER_AT_HEAD.test(head) };
 }
