@@ -99,17 +99,20 @@ export function logApplied(log: Log, applied: Applied): ReloadReport {
   const { before, after } = applied;
   const changes = changesOf(applied);
   log.info(`config applied: ${changes.join("; ") || "nothing changed"}`);
-  for (const warning of after.warnings) log.warn(warning);
   for (const key of waitsForRestart(before, after)) {
     log.warn(`"${key}" in the config changed; it takes effect at the next start`);
   }
   return { changes };
 }
 
-/** Servers that are not started, or go on by an entry that is no longer in the file. */
-export function logMisconfigured(log: Log, { misconfigured }: Config, kept: ReadonlyMap<string, string>): void {
+/**
+ * What the config has that is not as it was meant: servers that are not started, or go on by an entry that is no longer
+ * in the file, and what it warns of. Said at the start and at each reload, and nowhere else, so that it is read once.
+ */
+export function logRemarks(log: Log, { misconfigured, warnings }: Config, kept: ReadonlyMap<string, string>): void {
   for (const { name, forOperator } of misconfigured) log.error(`server "${name}": misconfigured: ${forOperator}`);
   for (const [name, wrong] of kept) {
     log.error(`server "${name}": its new entry is not used, the one before goes on: ${wrong}`);
   }
+  for (const warning of warnings) log.warn(warning);
 }

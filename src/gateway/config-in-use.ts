@@ -9,7 +9,7 @@ import type { Log } from "../observe/log.js";
 import { compileBudgets } from "../policy/budget.js";
 import { compileMenus } from "../policy/menus.js";
 import { systemClock } from "../runtime/clock.js";
-import { logApplied, logMisconfigured, type ReloadReport, waitsForRestart } from "./applied.js";
+import { logApplied, logRemarks, type ReloadReport, waitsForRestart } from "./applied.js";
 import { idleNames, keepEntries, NOTHING_KEPT } from "./kept-entries.js";
 import type { ConfigTexts } from "./lookout/config-shown.js";
 import { policyOf, type Stages } from "./stages.js";
@@ -110,7 +110,7 @@ export class ConfigInUse {
     this.#areServersStarted = true;
     this.#stages.executors.apply(this.#current.executors);
     this.#stages.servers.apply(this.#current.servers, this.#current.misconfigured);
-    logMisconfigured(this.#log, this.#current, this.#kept);
+    logRemarks(this.#log, this.#current, this.#kept);
     this.#stages.outbox.start();
   }
 
@@ -169,7 +169,7 @@ export class ConfigInUse {
     this.#stages.outbox.apply(config);
     this.#stages.marks?.publish(config);
     const report = logApplied(this.#log, { before, after: config, added, changed, removed });
-    logMisconfigured(this.#log, config, kept);
+    logRemarks(this.#log, config, kept);
     patterns.tell(config);
     return report;
   }

@@ -39,6 +39,29 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+it("what the config warns of is in the log once at the start, each with what becomes of it [status-true] [config-kept]", async () => {
+  const mcpServers = { web: { url: "http://127.0.0.1:1/mcp", headersHelper: "./sign.sh", lazy: true } };
+  const roles = { reader: { deny: ["gihub/x"] } };
+  writeFileSync(path("warns.json"), JSON.stringify({ mcpServers, roles, unlistedRoles: "deny" }));
+  const told: string[] = [];
+  const log = createLog({ write: (line) => void told.push(line) });
+  const warning = await createGateway(path("warns.json"), { stateDir: path("warns"), watch: false, log });
+  const warnings = () => told.filter((line) => line.includes(" warn "));
+  const expected = [
+    /web\.headersHelper: the program that makes headers is not run/,
+    /no server of this config matches "gihub\/x"/,
+    /the default token .* may use no tool/,
+  ];
+  try {
+    expect(warnings()).toEqual(expect.arrayContaining(expected.map((text) => expect.stringMatching(text))));
+    expect(warnings()).toHaveLength(3);
+    await warning.reload();
+    expect(warnings()).toHaveLength(6);
+  } finally {
+    await warning.close({ drainMs: 0 });
+  }
+});
+
 const UNUSED =
   'role "reader", "deny": "rug/anounce" fits no tool of server "rug", so it denies nothing. ' +
   'Did you mean "rug/announce"?';

@@ -98,6 +98,17 @@ describe("serve", () => {
     expect(out).toMatch(/mailboxes +kept, at ws:\/\/127\.0\.0\.1:7420\/mailboxes\n/);
   });
 
+  it("leaves to the log what the config warns of: on a terminal each is read once [status-true]", async () => {
+    const fake = fakeGateway();
+    const { start } = fake.port;
+    const config = resolveConfig({ mcpServers: {}, roles: { reader: { deny: ["gihub/x"] } } });
+    expect(config.warnings).not.toEqual([]);
+    replaceGatewayPort({ ...fake.port, start: async (options) => ({ ...(await start(options)), config }) });
+    const { out } = await run(["serve"], { signal: stopped(), isTTY: true, isErrTTY: true });
+    expect(out).toContain("http://127.0.0.1:7420/mcp");
+    expect(out).not.toContain("warning");
+  });
+
   it("refuses --no-auth beyond loopback, from the line and from the config", async () => {
     const fake = fakeGateway();
     expect(await run(["serve", "--no-auth", "--listen", "0.0.0.0:1"])).toMatchObject({ code: 2 });

@@ -1,11 +1,11 @@
 // What `serve` says at the start: where it is, who may come in, and how to connect. The token itself appears at the
-// first start only.
+// first start only. What the config warns of is in the log, which goes to the same terminal or journal.
 
 import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
 import { isLoopback } from "../../runtime/addresses.js";
 import { packageVersion } from "../../runtime/version.js";
 import type { StartedGateway } from "../gateway/port.js";
-import { hinted, type Io, pasted, shortPath, shown } from "../line/io.js";
+import { type Io, pasted, shortPath, shown } from "../line/io.js";
 import { pasteLines, TOKEN_VARIABLE } from "./paste-lines.js";
 import { oneLine, styleOf, table } from "./print.js";
 
@@ -34,8 +34,8 @@ export function banner(started: StartedGateway, options: BannerOptions, io: Io):
   ];
 
   const lines = [`${style.bold("Toolway")} ${packageVersion()}`, "", table(facts, "  ")];
-  const warnings = shown([...warningsOf(started, options), ...config.warnings], io.isTTY);
-  if (warnings.length > 0) lines.push("", ...warnings.map((text) => style.yellow(`  warning: ${hinted(io, text)}`)));
+  const warnings = shown(warningsOf(started, options), io.isTTY);
+  if (warnings.length > 0) lines.push("", ...warnings.map((text) => style.yellow(`  warning: ${text}`)));
 
   lines.push("", "Run an agent with it, this once:", `  ${verb("run claude")}`, "", "Or connect one for good:");
   if (!options.noAuth && !token.fromEnv) lines.push(`  export ${TOKEN_VARIABLE}=$(${verb("token show")})`, "");
