@@ -9,7 +9,8 @@ import { hasTerminals, startOnTerminal } from "../fixtures/terminal.js";
 import { cli, type Gateway, root, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { runCli, toolway } from "./operator.js";
 
-it("starts the server of a tool that is known from before, and no other", async () => {
+/** Two servers that say on stderr that they were started, and how often each has been. */
+async function countedServers() {
   const folder = await temporaryDirectory();
   const demo = [process.execPath, join(root, "dist/demo/server.js")];
   const entry = { command: "/bin/sh", args: ["-c", 'echo "started" >&2; exec "$0" "$1"', ...demo] };
@@ -17,6 +18,11 @@ it("starts the server of a tool that is known from before, and no other", async 
   await writeFile(config, JSON.stringify({ mcpServers: { one: entry, two: entry } }));
   const options = ["--config", config, "--state", join(folder, "state")];
   const starts = async (server: string) => (await runCli("logs", server, ...options)).out.split("started").length - 1;
+  return { options, starts };
+}
+
+it("starts the server of a tool that is known from before, and no other", async () => {
+  const { options, starts } = await countedServers();
   // Nothing is known at first, so that both are asked what they have.
   expect(await runCli("tools", ...options)).toMatchObject({ code: 0 });
   const before = { one: await starts("one"), two: await starts("two") };
@@ -24,6 +30,15 @@ it("starts the server of a tool that is known from before, and no other", async 
   expect({ one: await starts("one"), two: await starts("two") }).toEqual({ ...before, one: before.one + 1 });
   // What is not known is looked for in all of them.
   expect(await runCli("call", "one__sub", ...options)).toMatchObject({ code: 2 });
+});
+
+it("starts no server but the one whose prefix a name has, also where nothing is known yet", async () => {
+  const { options, starts } = await countedServers();
+  expect(await runCli("call", "one__add", "--arg", "a=2", "--arg", "b=3", ...options)).toMatchObject({ out: "5\n" });
+  expect({ one: await starts("one"), two: await starts("two") }).toEqual({ one: 1, two: 0 });
+  // The list of "one" is known by now, so that a name without a prefix can be a tool of "two" alone.
+  expect(await runCli("call", "subtract", ...options)).toMatchObject({ code: 2 });
+  expect({ one: await starts("one"), two: await starts("two") }).toEqual({ one: 1, two: 1 });
 });
 
 describe("with a gateway that runs [call-is-live]", () => {

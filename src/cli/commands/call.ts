@@ -12,14 +12,15 @@ import { type Io, note, print, printJson, shown } from "../line/io.js";
 import { checkArguments } from "../line/parameters.js";
 import { terminalOf } from "../line/terminal.js";
 import { resultText } from "../text/call-result.js";
-import { findTool, isDecided, listTools, missingTool, type ToolLine } from "../text/tool-list.js";
+import { findTool, isDecided, listTools, missingTool, serversToStart, type ToolLine } from "../text/tool-list.js";
 
 export const call = defineCommand({
   metadata: {
     name: "call",
     summary: "Calls a tool and prints its result.",
     description:
-      "Calls a tool and prints its result: through the running gateway, else through one started for this. " +
+      "Calls a tool and prints its result: through the running gateway, else through one started for this, which starts " +
+      "no server but the tool's, or those that may have it where that is not known yet. " +
       "Text is printed plainly. Arguments that the tool needs and does not get, and those that its schema forbids, are " +
       "refused before anything is called; those that it does not declare are warned of. What the server asks meanwhile " +
       "is asked on the terminal, field by field; without a terminal it is declined. A tool that answers with an error " +
@@ -59,7 +60,8 @@ export const call = defineCommand({
       said = true;
     };
     const until = (client: GatewayClient): Promise<boolean> => isDecided(input.tool, client, io.signal, say);
-    return withGateway(source, io, { servers: "called", until }, async ({ client }) => {
+    const toStart = (client: GatewayClient) => serversToStart(input.tool, client, io.signal);
+    return withGateway(source, io, { servers: "called", until, toStart }, async ({ client }) => {
       const tools = await listTools(client, io.signal);
       const tool = findTool(input.tool, tools);
       if (tool === undefined) throw await missingTool(input.tool, tools, client, io.signal);

@@ -25,10 +25,12 @@ interface VerbGateway {
 
 interface GatewayNeeds {
   /**
-   * Verbs about tokens and state need no server. "called": one of our own starts what is called and nothing else, where
-   * `until` is content with what is known from before.
+   * Verbs about tokens and state need no server. "called": one of our own starts what is called and nothing else; where
+   * `until` is not content with what is known from before, the servers that `toStart` names first.
    */
   readonly servers: boolean | "called";
+  /** Undefined where every server is to be started, as the gateway does it. */
+  readonly toStart?: (client: GatewayClient) => Promise<readonly string[] | undefined>;
   /** When a gateway is far enough; by default one of our own is when every server is up or has failed. */
   readonly until?: (client: GatewayClient) => Promise<boolean>;
 }
@@ -47,25 +49,43 @@ export async function withGateway<T>(
   }
   const port = await gatewayPort();
   let { client, own } = await port.connect(source, { servers: needs.servers, signal: io.signal });
-  if (own !== undefined && needs.servers === "called" && !(await isContent(client, own, needs.until))) {
-    await own.close();
-    ({ client, own } = await port.connect(source, { servers: true, signal: io.signal }));
-  } else if (own !== undefined && needs.servers === "called") {
-    return useOwn(client, own, use);
+  let starts: Starts | undefined;
+  if (own !== undefined && needs.servers === "called") {
+    starts = await closedUnless(own, () => startsOf(client, needs));
+    if (starts === "none") return useOwn(client, own, use);
+    if (starts === "all") {
+      await own.close();
+      ({ client, own } = await port.connect(source, { servers: true, signal: io.signal }));
+    }
   }
   if (own === undefined) return use({ client, running: true });
   if (source.others !== undefined) note(io, `No gateway runs for this config. ${source.others}`);
   const settled = async (gateway: VerbGateway): Promise<T> => {
+    if (Array.isArray(starts)) startEach(starts, client, io.signal);
     if (needs.servers !== false) await settle(client, io, needs.until, NONE_RUNS, true);
     return use(gateway);
   };
   return useOwn(client, own, settled);
 }
 
+/** Servers of a gateway that starts what is called, before anything is. */
+type Starts = "none" | "all" | readonly string[];
+
+async function startsOf(client: GatewayClient, { until, toStart }: GatewayNeeds): Promise<Starts> {
+  if (await until?.(client)) return "none";
+  return (await toStart?.(client)) ?? "all";
+}
+
+/** Nobody waits for it: how each start ends is in the status, which is asked until it is enough. */
+function startEach(servers: readonly string[], client: GatewayClient, signal: AbortSignal): void {
+  for (const name of servers)
+    void client.post(`/servers/${encodeURIComponent(name)}/start`, {}, signal).catch(() => {});
+}
+
 /** Of one of our own that cannot be asked, nothing stays. */
-async function isContent(client: GatewayClient, own: LocalGateway, until: GatewayNeeds["until"]): Promise<boolean> {
+async function closedUnless<T>(own: LocalGateway, ask: () => Promise<T>): Promise<T> {
   try {
-    return until !== undefined && (await until(client));
+    return await ask();
   } catch (error) {
     await own.close();
     throw error;

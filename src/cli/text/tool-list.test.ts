@@ -28,5 +28,9 @@ describe("a typed name", () => {
     expect(unknownTool("commit", tools, "Not up: svn.").hint).toBe(
       "Not up: svn. Did you mean git__commit, hg__commit?",
     );
+    expect(unknownTool("svn__log", [], "Not up: svn.")).toMatchObject({
+      message: "There is no tool svn__log.",
+      hint: "Not up: svn.",
+    });
   });
 });

@@ -57,6 +57,28 @@ export async function isDecided(
 ): Promise<boolean> {
   const tools = await listTools(client, signal);
   if (findTool(typed, tools) !== undefined) return true;
+  const { awaited } = await possibleOwners(typed, client, signal);
+  if (awaited.length > 0 && tools.length > 0) {
+    say(`${typed} is not among the tools that are known; waiting for ${awaited.join(", ")} …`);
+  }
+  return awaited.length === 0;
+}
+
+/** As many as a gateway starts side by side; of more it sees to the order itself. */
+const MAX_STARTED = 16;
+
+/** The servers that have to be started before it is decided; undefined where that is all there are, or many. */
+export async function serversToStart(
+  typed: string,
+  client: GatewayClient,
+  signal: AbortSignal,
+): Promise<readonly string[] | undefined> {
+  const { awaited, all } = await possibleOwners(typed, client, signal);
+  return awaited.length === all || awaited.length > MAX_STARTED ? undefined : awaited;
+}
+
+/** Those that may have a tool which is not listed, and may still tell of it; and how many servers there are. */
+async function possibleOwners(typed: string, client: GatewayClient, signal: AbortSignal) {
   const { servers: owners = [] } = await ownersOf(typed, client, signal);
   const { servers } = (await client.get("/status", signal)) as GatewayStatus;
   const awaited = servers.filter(({ name, state, listsFromBefore }) => {
@@ -64,10 +86,7 @@ export async function isDecided(
       owners.includes(name) && (state === "starting" || state === "idle" || (state === "ready" && listsFromBefore))
     );
   });
-  if (awaited.length > 0 && tools.length > 0) {
-    say(`${typed} is not among the tools that are known; waiting for ${awaited.map(({ name }) => name).join(", ")} …`);
-  }
-  return awaited.length === 0;
+  return { awaited: awaited.map(({ name }) => name), all: servers.length };
 }
 
 interface Owners {
@@ -108,7 +127,8 @@ export async function unknownServers(
 }
 
 export function unknownTool(typed: string, tools: readonly ToolLine[], unknown?: string): UserError {
-  if (tools.length === 0) {
+  // Where some are not up, it is not known that there is none; of the others perhaps none was asked.
+  if (tools.length === 0 && unknown === undefined) {
     return new UserError(`There is no tool ${typed}: no server has any.`, {
       hint: "`toolway doctor` says what is wrong with the servers.",
     });
