@@ -106,6 +106,37 @@ it("the status counts the tools that are quarantined, and says since when [statu
   expect(gateway.status().servers[0]?.counts.tools).toBe(3);
 });
 
+it("tools are from before where a start finds them kept and their server away, and not at a first start [status-true] [menu-survives]", async () => {
+  const fallen = path("fallen");
+  // The entry stays the same: whether it is away is told by a file.
+  const args = ["-c", 'test ! -e "$0" || exit 1; exec "$@"', fallen, process.execPath, rug];
+  const servers = { rug: { command: "/bin/sh", args: [...args, "--description", path("description")] } };
+  const stateDir = mkdtempSync(path("kept-"));
+  const start = () => createGateway({ mcpServers: servers }, { stateDir });
+  const row = (of: Gateway) => of.status().servers[0];
+  const isAway = async (of: Gateway) => vi.waitFor(() => expect(row(of)?.state).toBe("backoff"), SOON);
+  writeFileSync(fallen, "");
+  const first = await start();
+  try {
+    await isAway(first);
+    expect(row(first)).toMatchObject({ counts: { tools: 0 }, oldLists: [] });
+    rmSync(fallen);
+    await first.reloadServer("rug");
+    await vi.waitFor(() => expect(row(first)).toMatchObject({ counts: { tools: 3 }, listsFromBefore: false }), SOON);
+    expect(row(first)?.oldLists).toEqual([]);
+  } finally {
+    await first.close({ drainMs: 0 });
+  }
+  writeFileSync(fallen, "");
+  const second = await start();
+  try {
+    await isAway(second);
+    expect(row(second)).toMatchObject({ counts: { tools: 3 }, oldLists: ["tools"] });
+  } finally {
+    await second.close({ drainMs: 0 });
+  }
+});
+
 it("a tool that is not listed may be that of the server whose prefix it has, or of one that nobody knows [status-true]", () => {
   expect(gateway.possibleOwners("rug__nothing")).toEqual(["rug"]);
   expect(gateway.possibleOwners("rug/nothing")).toEqual(["rug"]);
