@@ -99,6 +99,28 @@ it("starts when the variable is right and it is reloaded, by name or with the co
   }
 });
 
+it.each(["its entry is mended in the file", "the envFile is there that was missing"])(
+  "one that was wrong from the start is started by a reload when %s [bad-entry-alone]",
+  async (mended) => {
+    const file = join(temporary(), "toolway.json");
+    const envFile = `${file}.env`;
+    const write = (entry: object) => writeFileSync(file, JSON.stringify({ mcpServers: { github: entry, one: good } }));
+    write({ ...good, envFile });
+    const gateway = await create(file, { watch: false });
+    expect(stateOf(gateway, "github")).toMatchObject({
+      state: "misconfigured",
+      lastError: expect.stringContaining("envFile"),
+    });
+    await ready(gateway, "one");
+    const pid = stateOf(gateway, "one")?.pid;
+    if (mended.startsWith("its entry is")) write(good);
+    else writeFileSync(envFile, "KEY=k\n");
+    await gateway.reload();
+    await ready(gateway, "github");
+    expect(stateOf(gateway, "one"), "the other is not touched").toMatchObject({ state: "ready", pid });
+  },
+);
+
 it("a server that runs goes on by its old entry when the new one is wrong, and status says so [bad-entry-alone]", async () => {
   const file = join(temporary(), "toolway.json");
   const write = (servers: object) => writeFileSync(file, JSON.stringify({ mcpServers: servers }));
