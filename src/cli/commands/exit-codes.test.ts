@@ -86,6 +86,23 @@ describe("exit codes", () => {
     expect(JSON.parse((await run(["config", "check", "--json"])).out)).toMatchObject({ ok: false });
   });
 
+  it.each([
+    ["roles", { roles: { a: { allow: ["//"] } } }],
+    ["listen", { listen: "nowhere" }],
+    ["tls", { tls: { cert: 1 } }],
+    ["limits", { limits: { heldBytes: "much" } }],
+    ["executors", { executors: { office: { url: "http://office.internal" } } }],
+  ])("are 2 for a doctor of a config with a mistake in %s, and no server is started for it", async (key, wrong) => {
+    writeFileSync(join(folder, "mine.json"), JSON.stringify({ mcpServers: { files: { command: "x" } }, ...wrong }));
+    let probed = 0;
+    const probeOf = async () => probe({ ok: ++probed > 0 });
+    fakeGateway({}, { probe: probeOf });
+    const { code, err } = await run(["doctor", "mine.json"]);
+    expect(code).toBe(2);
+    expect(err).toMatch(new RegExp(`mine\\.json:1:\\d+: ${key}\\.?`));
+    expect(probed).toBe(0);
+  });
+
   it("are 1 for a fault, without a stack unless it is asked for", async () => {
     fakeGateway({ "/status": new TypeError("broken inside") });
     const plain = await run(["status"]);

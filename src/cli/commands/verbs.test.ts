@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -199,6 +199,23 @@ describe("several gateways", () => {
 });
 
 describe("without a gateway", () => {
+  it.each(["serve", "stdio", "doctor"])(
+    "%s of a config with a wrong role is 2 and names it, and no server is started",
+    async (verb) => {
+      const home = mkdtempSync(join(folder, "wrong-role-"));
+      const started = join(home, "started");
+      const mcpServers = { one: { command: "/bin/sh", args: ["-c", `touch '${started}'; exec cat`] } };
+      const config = join(home, "toolway.json");
+      writeFileSync(config, JSON.stringify({ mcpServers, roles: { a: { allow: ["//"] } } }));
+      const line =
+        verb === "serve" ? [config, "--listen", "127.0.0.1:0"] : verb === "stdio" ? ["--config", config] : [config];
+      const { code, out, err } = await cli(basename(home), verb, ...line);
+      expect({ code, out }).toEqual({ code: 2, out: "" });
+      expect(err).toMatch(/toolway\.json:1:\d+: roles\.a\.allow\[0\]: /);
+      expect(existsSync(started)).toBe(false);
+    },
+  );
+
   it("verbs at the same time wait for each other, and all succeed", async () => {
     const calls = ["1", "2", "3"].map((b) => cli("alone", "call", "demo__add", "--arg", "a=1", "--arg", `b=${b}`));
     const ran = await Promise.all(calls);
