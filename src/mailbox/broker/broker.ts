@@ -171,7 +171,7 @@ export class Broker {
       digest,
     });
     const bytes = Buffer.byteLength(text);
-    const mailbox = this.#admit(sender, to, id, kind, bytes, correlationId);
+    const mailbox = this.#admit(sender, to, id, kind, bytes, this.#owed(to, message, asked));
     const foreseen = storedOf(mailbox.queue.foresee(kind));
     const header: Header = {
       to,
@@ -190,7 +190,7 @@ export class Broker {
     try {
       sequence = await this.#mail.add(recordText(header, text), finished, sender.owner);
     } catch (error) {
-      mailbox.queue.abandon(sender.owner, bytes, correlationId);
+      mailbox.queue.abandon(sender.owner, bytes, this.#owed(to, message, asked));
       this.#unreserve(from, id);
       this.#look(mailbox);
       throw new DeliveryRefusal(`it could not be stored: ${(error as Error).message}`);
@@ -231,6 +231,16 @@ export class Broker {
     }
     this.#look(mailbox);
     throw new DeliveryRefusal(why);
+  }
+
+  /**
+   * The message that this answers, where room is kept for the answer: it was handed to whoever answers, and is not over. Whoever
+   * else names it, or says something else about it, takes room like everybody.
+   */
+  #owed(to: string, { kind, correlationId }: Deliver["message"], asked: Answerable | undefined): string | undefined {
+    if (asked === undefined || correlationId === undefined || !kind.endsWith(REPLY)) return undefined;
+    const request = this.#letters.get(keyOf(ownerOf(to), correlationId));
+    return request?.sequence === asked.sequence ? correlationId : undefined;
   }
 
   #add(mailbox: Mailbox, header: Header, sequence: number, bytes: number): Letter {
@@ -298,7 +308,7 @@ export class Broker {
     if (mailbox === undefined) return [...names];
     const finished: Letter[] = [];
     const others = names.filter((name) => {
-      const sender = senderOf(mailbox, consumer, name);
+      const sender = mailbox.senderOf(consumer, name);
       const message = sender === undefined ? undefined : mailbox.queue.acknowledge(consumer, sender, name.id);
       if (sender === undefined || message === undefined) return true;
       const letter = message as Letter;
@@ -319,7 +329,7 @@ export class Broker {
     if (mailbox === undefined || !this.#mayAct()) return [];
     const nowMs = this.#clock.now();
     const kept = names.filter((name) => {
-      const sender = senderOf(mailbox, consumer, name);
+      const sender = mailbox.senderOf(consumer, name);
       return sender !== undefined && mailbox.queue.extend(consumer, sender, name.id, nowMs, isRepeatable);
     });
     this.#look(mailbox);
@@ -333,7 +343,7 @@ export class Broker {
     failed?: { readonly reason?: string | undefined },
   ): void {
     const mailbox = this.#mailboxes.get(address);
-    const sender = senderOf(mailbox, consumer, name);
+    const sender = mailbox?.senderOf(consumer, name);
     if (mailbox === undefined || sender === undefined) return;
     const message = mailbox.queue.heldBy(consumer, sender, name.id);
     if (message === undefined) return;
@@ -587,8 +597,4 @@ interface Answer {
   readonly header: Header;
   readonly bytes: number;
   readonly record: string;
-}
-
-function senderOf(mailbox: Mailbox | undefined, consumer: Consumer, { id, from }: MessageName): string | undefined {
-  return from === undefined ? mailbox?.queue.senderOf(consumer, id) : ownerOf(from);
 }

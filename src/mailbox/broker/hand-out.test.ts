@@ -7,7 +7,7 @@ import { HeldStore } from "../../../test/fixtures/mailbox/held-store.js";
 import { ElapsedClock } from "../elapsed-clock.js";
 import type { Deliver } from "../wire/frames.js";
 import { Broker } from "./broker.js";
-import { MAX_END_MS, MAX_MAILBOXES, RETRY_MS } from "./limits.js";
+import { MAX_END_MS, MAX_MAILBOXES, QUEUE_LIMITS, RETRY_MS } from "./limits.js";
 import { MailboxOperator } from "./operator.js";
 import type { Consumer } from "./queue-terms.js";
 import { bindingOf, headerOf, type StoredBinding } from "./record.js";
@@ -316,6 +316,96 @@ describe("what a broker hands out", () => {
 
   it("reaches one journal alone and none is lost, in any order of writes, failures and departures [no-double-effect] [ack-is-durable]", async () => {
     for (let seed = 1; seed <= histories(100); seed++) await tryOut(seed);
+  });
+});
+
+describe("the room for an answer", () => {
+  const to = "worker-1";
+  const senderOf = (id: string) => ({ ...WORKER, address: id, owner: id });
+  /** Says something in a sender's name, and why it was not taken, if it was not. */
+  async function say(sender: string, id: string, to: string, correlationId?: string, kind = "note") {
+    const message = { id, kind, body: "{}", correlationId };
+    const frame: Deliver = { kind: "deliver", to, message, leftMs: undefined, acknowledges: undefined };
+    return broker.deliver(senderOf(sender), frame).then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+  }
+  /** As much as there is room for. */
+  async function fill(sender: string, box = to): Promise<string> {
+    for (let n = 0; n <= QUEUE_LIMITS.maxMessages; n++) {
+      const refused = await say(sender, `${sender}-${n}`, box);
+      if (refused !== undefined) return refused;
+    }
+    return "it never ends";
+  }
+
+  it("is for whoever was asked, and for the answer: nobody else who names the message takes it [bounded]", async () => {
+    const studio = new Taker("J1", 1);
+    await deliver("m-1");
+    expect(studio.got).toEqual(["m-1"]);
+    expect(await fill("ann")).toContain("half of the mailbox");
+    for (const kind of ["mcp_reply", "note"]) {
+      expect(await say("ann", `ann-${kind}`, to, "m-1", kind)).toContain("half of the mailbox");
+    }
+    // These are taken as long as there is room for anything, and what they name changes nothing.
+    expect(await say("bob", "forged", to, "m-1", "mcp_reply")).toBeUndefined();
+    expect(await say("studio", "aside", to, "m-1")).toBeUndefined();
+    expect(await fill("bob")).toContain("is full");
+    expect(await say("studio", "r-1", to, "m-1", "mcp_reply")).toBeUndefined();
+  });
+
+  it("is kept when the answer cannot be stored, and no room is for what owed none: a full disk fills no mailbox [bounded]", async () => {
+    const studio = new Taker("J1", 1);
+    await deliver("m-1");
+    expect(studio.got).toEqual(["m-1"]);
+    const unstored = async (said: Promise<string | undefined>) => {
+      store.fail();
+      expect(await said).toContain("could not be stored: the disk is full");
+    };
+    store.isHolding = true;
+    for (let n = 0; n < 3; n++) {
+      await unstored(say("studio", "r-1", to, "m-1", "mcp_reply"));
+      await unstored(say(to, "m-2", "attic", `own-${n}`, "mcp_request"));
+      await unstored(say("bob", "b-1", "attic", `own-${n}`, "mcp_reply"));
+    }
+    expect(broker.inside.mailboxes.get("attic")).toBeUndefined();
+    store.isHolding = false;
+    expect([await fill("ann"), await fill("bob")]).toEqual([expect.any(String), expect.stringContaining("is full")]);
+    expect(await say("studio", "r-1", to, "m-1", "mcp_reply")).toBeUndefined();
+    expect(studio.ack("m-1")).toBe(true);
+    expect(await say(to, "m-2", "attic", "own-1", "mcp_request")).toContain("no room for the reply");
+  });
+
+  it("is given up when its message ended while the answer was on its way to a disk that could not take it [bounded]", async () => {
+    const studio = new Taker("J1", 1);
+    await deliver("m-1");
+    store.isHolding = true;
+    const answered = say("studio", "r-1", to, "m-1", "mcp_reply");
+    expect(studio.ack("m-1")).toBe(true);
+    store.fail();
+    expect(await answered).toContain("could not be stored");
+    store.isHolding = false;
+    store.commitAll();
+    await turn();
+    expect(broker.inside.mailboxes.get(to)).toBeUndefined();
+  });
+
+  it("is asked for first: a request whose answer would find none is refused by name, until there is some [bounded]", async () => {
+    expect([await fill("ann"), await fill("bob")]).toEqual([expect.any(String), expect.stringContaining("is full")]);
+    await expect(deliver("m-1")).rejects.toThrow(
+      'your mailbox "worker-1" has no room for the reply: take what is in it first',
+    );
+    // What asks for no answer needs none.
+    expect(await say(to, "n-1", "studio")).toBeUndefined();
+    expect(await broker.cancel(senderOf("ann"), to, "ann-0")).toBe(true);
+    await deliver("m-1");
+    await expect(deliver("m-2")).rejects.toThrow("no room for the reply");
+    // Where the request itself is not taken, neither is its room.
+    expect(await broker.cancel(senderOf("bob"), to, "bob-0")).toBe(true);
+    expect(await fill(to, "studio")).toContain("half of the mailbox");
+    await expect(deliver("m-3")).rejects.toThrow("half of the mailbox");
+    expect(await say("bob", "bob-0", to)).toBeUndefined();
   });
 });
 

@@ -2,6 +2,8 @@
 // whom its owner may answer.
 
 import type { RoomAccount } from "../../runtime/memory/shared-room.js";
+import { ownerOf } from "../wire/address.js";
+import type { MessageName } from "../wire/frames.js";
 import { MAX_ANSWERABLE, QUEUE_LIMITS } from "./limits.js";
 import type { PendingHandOuts } from "./pending-hand-outs.js";
 import { MailboxQueue } from "./queue.js";
@@ -85,6 +87,11 @@ export class Mailbox {
       if (known !== undefined) return known;
     }
     return undefined;
+  }
+
+  /** Whose message a consumer means: bare ones name messages by their ids alone. */
+  senderOf(consumer: Consumer, { id, from }: MessageName): string | undefined {
+    return from === undefined ? this.queue.senderOf(consumer, id) : ownerOf(from);
   }
 
   /** The message of this sender and id, where it was handed out here and the owner may still answer it. */
