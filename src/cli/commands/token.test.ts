@@ -60,12 +60,40 @@ describe("tokens", () => {
   it("that may send to a mailbox which nobody has are made, with a remark [told-why]", async () => {
     const tokens = [{ id: "studio", role: "sharer" }];
     fakeGateway({ "/tokens": (body: unknown) => (body ? { token: "tw_new" } : { tokens }) });
-    const create = (to: string) => run(["token", "create", "--id", "w", "--role", "r", "--may-send-to", to]);
+    const create = (...to: string[]) =>
+      run(["token", "create", "--id", "w", "--role", "r", ...to.flatMap((id) => ["--may-send-to", id])]);
     expect(await create("studio")).toEqual({ code: 0, out: "tw_new\n", err: "" });
-    expect(await create("studoi,lab")).toMatchObject({ code: 0, out: "tw_new\n" });
-    const { err } = await create("studoi,lab");
+    const { code, out, err } = await create("studoi", "lab");
+    expect([code, out]).toEqual([0, "tw_new\n"]);
     expect(err).toContain('No mailbox "studoi" is known here yet: no token has that id. Did you mean "studio"?');
     expect(err).toContain('No mailbox "lab" is known here yet: no token has that id.\n');
+    expect((await create("studio,lab")).err).toBe(
+      'No mailbox "studio,lab" is known here yet: no token has that id. Several are named with a --may-send-to for each.\n',
+    );
+  });
+
+  it("may send to the mailboxes that are named, each by its id as it is written, or to any", async () => {
+    const fake = fakeGateway({ "/tokens": (body: unknown) => (body ? { token: "tw_new" } : { tokens: [] }) });
+    const create = async (...more: string[]) => {
+      const { code } = await run(["token", "create", "--id", "w", "--role", "r", ...more]);
+      const asked = fake.requests.findLast(({ body }) => body !== undefined);
+      return [code, (asked?.body as { maySendTo?: unknown } | undefined)?.maySendTo];
+    };
+    const named = ["studio", "lab, upstairs", "*", "studio"].flatMap((id) => ["--may-send-to", id]);
+    expect(await create(...named)).toEqual([0, ["studio", "lab, upstairs", "*"]]);
+    // A line that is left to the slower reader is understood alike.
+    expect(await create("--may-send-to=studio", "--may-send-to=lab,attic")).toEqual([0, ["studio", "lab,attic"]]);
+    expect(await create("--may-send-to-any")).toEqual([0, "any"]);
+    expect(await create()).toEqual([0, undefined]);
+    const asked = fake.requests.length;
+    for (const wrong of [
+      ["--may-send-to-any", "--may-send-to", "studio"],
+      ["--may-send-to", ""],
+    ]) {
+      expect((await run(["token", "create", "--id", "w", "--role", "r", ...wrong])).code).toBe(2);
+    }
+    expect((await run(["token", "create", "--id", "w", "--admin", "viewer", "--may-send-to", "studio"])).code).toBe(2);
+    expect(fake.requests.length).toBe(asked);
   });
 
   it("of a role that the config does not have are made, with a remark", async () => {

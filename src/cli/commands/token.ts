@@ -36,8 +36,9 @@ export const tokenCreate = defineCommand({
         "Of an executor: the names it may dial in under, separated by commas; no patterns. Default: the one that is its id.",
     },
     maySendTo: {
-      value: "IDS",
-      description: "The mailboxes that it may send to, by their ids, separated by commas; no patterns.",
+      value: "ID",
+      repeat: true,
+      description: "A mailbox that it may send to, by its id as it is written: no patterns, no list.",
     },
     maySendToAny: { description: "It may send to every mailbox." },
     expires: { value: "TIME", description: "When it ends: 30d, 12h, or a date such as 2030-01-31. Default: never." },
@@ -101,7 +102,7 @@ interface AdminTokenInput extends Pick<TokenNamed, "config" | "state"> {
   readonly admin: string;
   readonly role: string | undefined;
   readonly name: string | undefined;
-  readonly maySendTo: string | undefined;
+  readonly maySendTo: readonly string[];
   readonly maySendToAny: boolean;
   readonly expires: string | undefined;
   readonly json: boolean;
@@ -114,8 +115,7 @@ async function createAdminToken(input: AdminTokenInput, io: Io): Promise<ExitCod
   }
   if (input.role !== undefined) throw usageError("--role is for agents: a token with --admin has none.");
   if (input.name !== undefined) throw usageError(`--name is for tokens of the role ${EXECUTOR_ROLE}.`);
-  if (input.maySendTo !== undefined || input.maySendToAny)
-    throw usageError("A token with --admin sends to no mailbox.");
+  if (input.maySendTo.length > 0 || input.maySendToAny) throw usageError("A token with --admin sends to no mailbox.");
   return withGateway(await gatewayFor(input, io, { orBroker: true }), io, { servers: false }, async ({ client }) => {
     const asked = { id, admin, ...(expires === undefined ? {} : { expires }) };
     const { token } = (await client.post("/tokens", asked, io.signal)) as { readonly token: string };
@@ -141,13 +141,13 @@ function namesIn(option: string | undefined, role: string): { readonly names?: r
   return { names };
 }
 
-function recipientsIn(ids: string | undefined, any: boolean): { readonly maySendTo?: readonly string[] | "any" } {
-  if (any && ids !== undefined) throw usageError("--may-send-to-any is every mailbox: leave --may-send-to out.");
+/** An id may have commas and whatever else in it, so each is taken as it is written. */
+function recipientsIn(ids: readonly string[], any: boolean): { readonly maySendTo?: readonly string[] | "any" } {
+  if (any && ids.length > 0) throw usageError("--may-send-to-any is every mailbox: leave --may-send-to out.");
   if (any) return { maySendTo: "any" };
-  if (ids === undefined) return {};
-  const maySendTo = ids.split(",").map((id) => id.trim());
-  if (maySendTo.includes("")) throw usageError("--may-send-to has an empty id in it.");
-  return { maySendTo };
+  if (ids.length === 0) return {};
+  if (ids.includes("")) throw usageError("--may-send-to has an empty id in it.");
+  return { maySendTo: [...new Set(ids)] };
 }
 
 /** A mailbox may be made later; a typo is found by nobody else. */
@@ -157,7 +157,9 @@ async function noteUnknown(maySendTo: readonly string[], client: GatewayClient, 
   for (const id of maySendTo) {
     const [owner = ""] = id.split("#");
     if (known.includes(owner)) continue;
-    note(io, `No mailbox "${id}" is known here yet: no token has that id.${insteadOf(nearest(owner, known))}`);
+    const isList = id.includes(",");
+    const hint = isList ? " Several are named with a --may-send-to for each." : insteadOf(nearest(owner, known));
+    note(io, `No mailbox "${id}" is known here yet: no token has that id.${hint}`);
   }
 }
 
