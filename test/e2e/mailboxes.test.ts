@@ -106,6 +106,10 @@ it("of a broker that asks for no token are whose they say, in the usual role, an
   expect(await worker.next("welcome", "error")).toMatchObject({ agent: { session_id: "worker-9", role: "default" } });
   worker.deliver("studio", "m-1", { op: "manifest" });
   expect(await studio.message()).toMatchObject({ id: "m-1", from: { session_id: "worker-9", role: "default" } });
+  // Nobody takes a role by saying it, either.
+  const boss = await BareClient.open(address);
+  boss.send({ kind: "hello", agent: { session_id: "worker-10", role: "admin" } });
+  await expect(boss.next("welcome")).rejects.toThrow('"worker-10" has the role "default" here');
   const beyond = await runCli("broker", "--listen", "0.0.0.0:0", "--no-auth");
   expect(beyond).toMatchObject({ code: 2, err: expect.stringContaining("could be any mailbox") });
 });

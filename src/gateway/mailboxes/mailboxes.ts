@@ -2,7 +2,7 @@
 // them. Its parts are loaded with the first config that does.
 
 import type { Principal } from "../../contracts/caller.js";
-import { SHARER_ROLE } from "../../contracts/settings.js";
+import { DEFAULT_ROLE, SHARER_ROLE } from "../../contracts/settings.js";
 import type { MailboxesStatus } from "../../contracts/status.js";
 import type { HttpEndpoint } from "../../endpoint/server.js";
 import type { MailboxOperator } from "../../mailbox/broker/operator.js";
@@ -61,7 +61,7 @@ interface NewCode {
 }
 
 /** The gateway as a worker at its own broker. */
-const OWN_PEER: Peer = { id: "", role: "default", maySendTo: undefined };
+const OWN_PEER: Peer = { id: "", role: DEFAULT_ROLE, maySendTo: undefined };
 
 const NO_TOKENS = "nobody needs a token here";
 
@@ -339,7 +339,7 @@ function peerOf({ id, role, maySendTo = [] }: Principal): Peer {
   return { id, role, maySendTo: maySendTo === "any" ? undefined : new Set(maySendTo) };
 }
 
-/** Where nobody is asked for a token, whoever comes is who it says. */
-function openPeer({ address, role }: Hello): Peer {
-  return { id: ownerOf(address), role: role ?? "default", maySendTo: undefined };
+/** Where nobody is asked for a token, whoever comes is who it says. What it may do is not for itself to say. */
+function openPeer({ address }: Hello): Peer {
+  return { id: ownerOf(address), role: DEFAULT_ROLE, maySendTo: undefined };
 }

@@ -46,7 +46,7 @@ export interface PeerOptions {
   readonly log: Log;
   /** Who came, where the upgrade had a token. */
   readonly peer: Peer | undefined;
-  /** Who has this token; undefined is nobody, or one that may not be here. Without tokens, the hello is believed. */
+  /** Who has this token; undefined is nobody, or one that may not be here. Without tokens, the id in the hello is believed. */
   identify(token: string | undefined, hello: Hello): Peer | undefined;
   /** Counts what is held for a principal; without it nothing is counted. */
   readonly held?: HeldBytes | undefined;
@@ -198,7 +198,7 @@ export class PeerConnection implements SocketEvents {
       throw new FrameError(`this token is "${member.id}": its mailboxes are "${member.id}" and "${member.id}#…"`);
     }
     if (frame.role !== undefined && frame.role !== member.role) {
-      throw new FrameError(`this token has the role "${member.role}": leave the role out, or say that one`);
+      throw new FrameError(`"${member.id}" has the role "${member.role}" here: leave the role out, or say that one`);
     }
     clearTimeout(this.#timer);
     this.#hello = frame;
