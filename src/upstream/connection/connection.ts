@@ -441,6 +441,7 @@ export class Connection implements LinkEvents {
         direct: this.#direct,
         onNotification: (message) => this.#events.onNotification(message, undefined),
         onOtherEra: () => this.#otherEra(),
+        namesAgents: kind === "mailbox",
       });
     }
     const { era = this.#spec.era } = this.#link;

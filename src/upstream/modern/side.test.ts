@@ -2,10 +2,11 @@ import { expect, it, vi } from "vitest";
 import { ownName } from "../../contracts/names.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
+import { Meta, MODERN_VERSION } from "../../protocol/modern.js";
 import type { Reply } from "../../protocol/reply.js";
 import { ModernSide, unsharedParts } from "./side.js";
 
-function setUp() {
+function setUp(namesAgents?: boolean) {
   const parts = unsharedParts();
   const value = {
     name: "query",
@@ -23,6 +24,7 @@ function setUp() {
       direct,
       onNotification: () => {},
       onOtherEra: () => {},
+      namesAgents,
     },
   );
   return { side, sent };
@@ -81,4 +83,32 @@ it("a subscription takes its resource from the params, and says so where there i
   const wanted = { notifications: { resourceSubscriptions: ["file:///a"] } };
   await vi.waitFor(() => expect(sent.at(-1)?.params).toMatchObject(wanted), 60_000);
   side.stop();
+});
+
+it("a machine behind a mailbox is told which agent asks, as long as that is short, and every other server which gateway", () => {
+  const caller = (era: "legacy" | "modern", clientInfo: JsonObject) =>
+    ({ era, clientInfo, capabilities: { roots: {} }, logLevel: "debug" }) as never;
+  const said = (namesAgents: boolean, from: UpstreamCall["caller"], params: JsonObject = {}) => {
+    const { side } = setUp(namesAgents);
+    const { call } = unread("tools/call", "query", params);
+    const { meta = [] } = side.changes({ ...call, caller: from });
+    return Object.fromEntries(meta.map(([key, json]) => [key, json === undefined ? undefined : JSON.parse(json)]));
+  };
+  const cli = { name: "some-cli", version: "3" };
+  const gateway = { name: "gateway" };
+  expect(said(true, caller("legacy", cli))).toEqual({
+    [Meta.version]: MODERN_VERSION,
+    [Meta.clientInfo]: cli,
+    [Meta.capabilities]: { roots: {} },
+    [Meta.logLevel]: "debug",
+  });
+  // What a modern agent says for itself stays as it wrote it.
+  const own = { _meta: { [Meta.version]: MODERN_VERSION, [Meta.capabilities]: {}, [Meta.clientInfo]: cli } };
+  expect(said(true, caller("modern", cli), own)).toEqual({ [Meta.clientInfo]: cli });
+  expect(said(false, caller("modern", cli), own)).toEqual({ [Meta.clientInfo]: gateway });
+  expect(said(false, caller("legacy", cli))).toMatchObject({ [Meta.clientInfo]: gateway });
+  // Nobody, nothing, and more than is carried with each call.
+  for (const nobody of [undefined, caller("legacy", {}), caller("legacy", { ...cli, icon: "x".repeat(1_024) })]) {
+    expect(said(true, nobody)).toMatchObject({ [Meta.clientInfo]: gateway });
+  }
 });

@@ -33,10 +33,15 @@ const ERA_CHECK_MS = 5_000;
 /** What a legacy server, or the framework around it, answers to a request that is outside of any session. */
 const LEGACY_STATUSES = new Set([400, 404, 405]);
 
+/** What an agent says of itself goes with each call: a name, a version and a title have room, and a picture has not. */
+const MAX_AGENT_CHARS = 1_024;
+
 const VERSION_JSON = JSON.stringify(MODERN_VERSION);
 
 /** Notifications of agents that the modern era has given up. */
 const LEGACY_NOTIFICATIONS = new Set(["notifications/initialized", "notifications/roots/list_changed"]);
+
+type MetaText = readonly [key: string, json: string];
 
 /** What all connections of a server share for the modern era. */
 export interface ModernParts {
@@ -59,6 +64,8 @@ export interface ModernSideOptions {
    */
   readonly direct: CallSender;
   onNotification(message: NotificationMessage): void;
+  /** The other end is a gateway for others, which shows its operator what agents say of themselves. */
+  readonly namesAgents?: boolean | undefined;
   /** The server behind the address is a legacy one by now. */
   onOtherEra(): void;
 }
@@ -66,7 +73,7 @@ export interface ModernSideOptions {
 export class ModernSide {
   readonly #parts: ModernParts;
   readonly #overHttp: boolean;
-  readonly #clientInfo: readonly [key: string, json: string];
+  readonly #clientInfo: MetaText;
   /** A modern agent's request needs no more. */
   readonly #sender: HopChanges;
   readonly #options: ModernSideOptions;
@@ -156,19 +163,31 @@ export class ModernSide {
   /** What a modern server wants in the request. */
   changes(call: UpstreamCall): HopChanges {
     const { caller } = call;
-    if (caller?.era === "modern" && saysWhoAsks(call.params)) return this.#sender;
+    const info = this.#infoOf(caller);
+    if (caller?.era === "modern" && saysWhoAsks(call.params)) {
+      return info === this.#clientInfo ? this.#sender : { meta: [info] };
+    }
     const level = this.#levelFor(caller);
     return this.#senderAnd(
+      info,
       caller === undefined ? {} : capabilitiesOf(caller),
       level === undefined ? undefined : JSON.stringify(level),
     );
   }
 
-  #senderAnd(capabilities: unknown, levelJson?: string): HopChanges {
+  /** Who sends it: this gateway, or the agent where the other end wants to know. */
+  #infoOf(caller: Caller | undefined): MetaText {
+    if (caller === undefined || this.#options.namesAgents !== true) return this.#clientInfo;
+    const { name } = caller.clientInfo;
+    const json = JSON.stringify(caller.clientInfo);
+    return typeof name === "string" && json.length <= MAX_AGENT_CHARS ? [Meta.clientInfo, json] : this.#clientInfo;
+  }
+
+  #senderAnd(info: MetaText, capabilities: unknown, levelJson?: string): HopChanges {
     return {
       meta: [
         [Meta.version, VERSION_JSON],
-        this.#clientInfo,
+        info,
         [Meta.capabilities, JSON.stringify(capabilities)],
         [Meta.logLevel, levelJson],
       ],
@@ -232,7 +251,7 @@ export class ModernSide {
     if (LEGACY_NOTIFICATIONS.has(message.method)) return undefined;
     const meta = message.params?.["_meta"];
     const declared = from.era === "modern" && isObject(meta) ? meta[Meta.capabilities] : undefined;
-    return withChanges(message, this.#senderAnd(declared ?? from.capabilities));
+    return withChanges(message, this.#senderAnd(this.#infoOf(from), declared ?? from.capabilities));
   }
 
   notificationHeaders(method: string): readonly string[] | undefined {
