@@ -2,8 +2,11 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ScriptedSharer } from "../fixtures/mailbox/scripted-sharer.js";
+import { track } from "./clients.js";
 import { cli, type Gateway, root, startGateway, temporaryDirectory, until } from "./harness.js";
 import { callTool, createToken, hasTool, listed, made, refusal, runCli, statusOf } from "./operator.js";
 
@@ -81,6 +84,25 @@ async function join(state: string): Promise<Joined> {
   return { child, url: endpoint, token, state, err: () => err };
 }
 
+/** A client that starts `toolway join` as one of its servers, and what that says on stderr. */
+async function joinOnStdio(at: string): Promise<{ client: Client; err: () => string }> {
+  const state = await temporaryDirectory();
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [cli, "join", "--broker", at, "--from", "studio", "--state", state],
+    cwd: root,
+    env: { ...(process.env as Record<string, string>), TOOLWAY_TOKEN: workerToken },
+    stderr: "pipe",
+  });
+  let err = "";
+  transport.stderr?.on("data", (text: Buffer) => {
+    err += text.toString();
+  });
+  const client = track(new Client({ name: "stdio", version: "1.0.0" }));
+  await client.connect(transport as never);
+  return { client, err: () => err };
+}
+
 /** Where those who joined want the answers to their calls, from the `first`th message on. */
 function inboxes(first: number): Set<string> {
   const calls = studio.asked.slice(first).filter(({ rpc }) => rpc.method === "tools/call");
@@ -103,6 +125,25 @@ it("are tools of `toolway join`, whose door does not take the broker's token", a
   expect((await fetch(url, { method: "POST", headers, body: "{}" })).status).toBe(401);
   child.kill();
   await once(child, "exit");
+});
+
+it("are tools of `toolway join` on stdio, for a client that starts it as a server", async () => {
+  const { client } = await joinOnStdio(broker);
+  const names = async () => (await client.listTools()).tools.map(({ name }) => name);
+  await until("the tool", async () => (await names()).includes("shoot"));
+  const { content } = await client.callTool({ name: "shoot", arguments: { at: "fox" } });
+  expect(content).toEqual([{ type: "text", text: '{"at":"fox"}' }]);
+});
+
+it("are none as long as there is no broker: `toolway join` runs, and says on stderr why its list is empty [told-why]", async () => {
+  const { client, err } = await joinOnStdio("ws://127.0.0.1:1");
+  // For who looks at it, beside what the log says.
+  const said =
+    /^The broker at ws:\/\/127\.0\.0\.1:1.* cannot be reached just now.*Until then the tools of studio are those known from before, or none\.$/m;
+  await until("why", () => said.test(err()));
+  expect((await client.listTools()).tools).toEqual([]);
+  // It goes on: whoever comes back finds it there.
+  expect(await client.ping()).toEqual({});
 });
 
 it("stay listed while the machine is away, also after a restart, and a call says since when it is [menu-survives]", async () => {
