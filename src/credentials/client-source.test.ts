@@ -22,7 +22,7 @@ const options = (authority: PlayedAuthority) => ({
 const gives = () => ({ access_token: `access-${++given}`, token_type: "Bearer", expires_in: 3600 });
 
 describe("a login by the id and secret of a client", () => {
-  function clientCredential(authority: PlayedAuthority): Credential {
+  function clientCredential(authority: PlayedAuthority, onChange = () => {}): Credential {
     const settings = {
       from: "clientCredentials",
       clientId: "ci",
@@ -33,7 +33,7 @@ describe("a login by the id and secret of a client", () => {
       source,
       now: () => clock.ms,
       wall: () => 1_000_000_000 + clock.ms,
-      onChange: () => {},
+      onChange,
       onToken: () => {},
     });
   }
@@ -53,6 +53,22 @@ describe("a login by the id and secret of a client", () => {
     const requests = authority.tokenRequests().length;
     expect(await credential.refused("access-3", 'Bearer error="insufficient_scope", scope="write"')).toBe(false);
     expect(authority.tokenRequests().length).toBe(requests);
+  });
+
+  it("shows something else when it is given other rights, and not when its token alone is another [agent-10]", async () => {
+    const authority = new PlayedAuthority();
+    authority.token = () => gives();
+    let changes = 0;
+    const credential = clientCredential(authority, () => changes++);
+    await credential.token();
+    expect(await credential.refused("access-1")).toBe(true);
+    expect(changes).toBe(0);
+    // It asks for more, or is given less by itself.
+    expect(await credential.refused("access-2", 'Bearer error="insufficient_scope", scope="write"')).toBe(true);
+    expect(changes).toBe(1);
+    authority.token = () => ({ ...gives(), scope: "read" });
+    expect(await credential.refused("access-3", 'Bearer realm="ci"')).toBe(true);
+    expect([credential.token(), changes]).toEqual(["access-4", 2]);
   });
 
   it("that may not have a scope which one call lacks stays as it is: other calls go on, and so do renewals [token-unseen]", async () => {

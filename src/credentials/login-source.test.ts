@@ -139,6 +139,20 @@ describe("a login by OAuth", () => {
     expect(make(authority).credential.token()).toBe("access-3");
   });
 
+  it("that is renewed with other rights shows something else, so that the server's lists are read again [agent-10]", async () => {
+    const { authority, credential, changes } = await loggedIn();
+    await credential.token();
+    for (const [scope, expected] of [
+      ["read", 1],
+      ["read", 1],
+      ["read write", 2],
+    ] as const) {
+      authority.token = () => gives({ scope });
+      expect(await credential.refused(`access-${given}`)).toBe(true);
+      expect(changes()).toBe(expected);
+    }
+  });
+
   it("is renewed before it ends, and no call waits for that", async () => {
     const { authority, credential } = await loggedIn();
     clock.ms = 3_600_000 - 20_000;
