@@ -64,6 +64,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "menu-narrows",
+    text: "A menu is a part of what the role allows and never more; it lists what a call allows, and what it hides is refused, by the rule that hides it.",
+    status: "made",
+  },
+  {
     id: "restart-unseen",
     text: "Server crash: the next call works. Gateway restart: sessions go on.",
     status: "made",
@@ -76,6 +81,11 @@ export const PROMISES: readonly Promised[] = [
   {
     id: "tokens-apart",
     text: "The token that an agent shows goes to no server; the challenge of a server reaches no agent as if it were the gateway's; without a credential of its own a request goes out without one.",
+    status: "made",
+  },
+  {
+    id: "login-guarded",
+    text: "A login takes no step that an authorization server, a page or a document makes unsafe: an address that is not https or nearer than the server, another issuer, a state that is not its own, what is too large or too slow. It is refused, and the reason is told.",
     status: "made",
   },
   {

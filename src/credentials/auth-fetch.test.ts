@@ -34,11 +34,14 @@ describe("what a login asks", () => {
   it.each([
     ["https://login.example.com/x", ["203.0.113.6"]],
     ["https://rebind.example.com/x", ["203.0.113.7"]],
-  ])("%s of a server on the internet is asked, at the addresses that may be reached", async (url, addresses) => {
-    const { fetch, connected } = make("https://mcp.example.com/mcp");
-    expect((await fetch(url)).status).toBe(200);
-    expect(connected).toEqual(addresses);
-  });
+  ])(
+    "%s of a server on the internet is asked, at the addresses that may be reached [login-guarded]",
+    async (url, addresses) => {
+      const { fetch, connected } = make("https://mcp.example.com/mcp");
+      expect((await fetch(url)).status).toBe(200);
+      expect(connected).toEqual(addresses);
+    },
+  );
 
   it.each([
     ["http://login.example.com/x", /is not https/],
@@ -55,7 +58,7 @@ describe("what a login asks", () => {
     ["file:///etc/passwd", /not https/],
     ["javascript:alert(1)", /not https/],
     ["https://me:pass@login.example.com/x", /a user or a password/],
-  ])("%s of a server on the internet is refused, and nothing is connected to", async (url, why) => {
+  ])("%s of a server on the internet is refused, and nothing is connected to [login-guarded]", async (url, why) => {
     const { fetch, connected } = make("https://mcp.example.com/mcp");
     await expect(fetch(url)).rejects.toThrow(why);
     expect(connected).toEqual([]);
@@ -79,11 +82,14 @@ describe("what a login asks", () => {
     ["https://localhost/authorize", /this machine itself/],
     ["https://meta.example.com/authorize", /169\.254\.169\.254/],
     ["https://metadata.google.internal/authorize", /metadata address/],
-  ])("%s as the login page of a server on the internet is refused, and nothing is connected to", async (url, why) => {
-    const { fetch, connected } = make("https://mcp.example.com/mcp");
-    expect(await fetch.pageRefusal?.(new URL(url))).toMatch(why);
-    expect(connected).toEqual([]);
-  });
+  ])(
+    "%s as the login page of a server on the internet is refused, and nothing is connected to [login-guarded]",
+    async (url, why) => {
+      const { fetch, connected } = make("https://mcp.example.com/mcp");
+      expect(await fetch.pageRefusal?.(new URL(url))).toMatch(why);
+      expect(connected).toEqual([]);
+    },
+  );
 
   it.each([
     ["https://mcp.example.com/mcp", "https://login.example.com/authorize"],
@@ -98,11 +104,11 @@ describe("what a login asks", () => {
     expect(connected).toEqual([]);
   });
 
-  it("of a private network is not on this machine", async () => {
+  it("of a private network is not on this machine [login-guarded]", async () => {
     await expect(make("https://10.1.1.1/mcp").fetch("http://127.0.0.1:4000/x")).rejects.toThrow("this machine itself");
   });
 
-  it("what cannot be asked is an error as of any fetch, which nobody takes for an answer", async () => {
+  it("what cannot be asked is an error as of any fetch, which nobody takes for an answer [login-guarded]", async () => {
     const fetch = authFetch({
       serverUrl: "https://mcp.example.com/mcp",
       isElsewhere: false,

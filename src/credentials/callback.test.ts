@@ -8,7 +8,7 @@ async function listening() {
 }
 
 describe("where a browser comes back to", () => {
-  it("is 127.0.0.1 alone, takes the answer to its own login once, and shows nothing of it", async () => {
+  it("is 127.0.0.1 alone, takes the answer to its own login once, and shows nothing of it [login-guarded]", async () => {
     const callback = await listening();
     expect(callback.redirectUri).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/callback$/);
     const get = async (query: string, init: RequestInit = {}) => {
@@ -55,7 +55,7 @@ describe("where a browser comes back to", () => {
     expect(await (await shown).text()).toContain(`<p>${said} You can close this page.</p>`);
   });
 
-  it("is not for a page that a name leads here", async () => {
+  it("is not for a page that a name leads here [login-guarded]", async () => {
     const { redirectUri, answerTo } = await listening();
     void answerTo("mine");
     const { port } = new URL(redirectUri);

@@ -457,7 +457,7 @@ describe("a login by OAuth", () => {
 describe("an answer to a login", () => {
   const answer = { code: "c0de", iss: ISSUER, error: undefined };
 
-  it("of a state that nobody gave, that was used before or that is too late is refused", async () => {
+  it("of a state that nobody gave, that was used before or that is too late is refused [login-guarded]", async () => {
     const { source, state } = await loggedIn();
     const wrong = /belongs to no login that is under way/;
     await expect(source.finish({ ...answer, state: "made up" })).rejects.toThrow(wrong);
@@ -467,7 +467,7 @@ describe("an answer to a login", () => {
     await expect(source.finish({ ...answer, state: late.state })).rejects.toThrow(wrong);
   });
 
-  it("of another authorization server, or of none where it says who it is, is refused before the code is sent", async () => {
+  it("of another authorization server, or of none where it says who it is, is refused before the code is sent [login-guarded]", async () => {
     const { authority, source } = await loggedIn();
     for (const iss of ["https://evil.example", undefined]) {
       const { state } = await source.begin(BACK);
@@ -543,13 +543,13 @@ describe("hostile documents", () => {
       changed(metadataAt, { token_endpoint: 7 }),
       /not what the protocol says/,
     ],
-  ])("%s: no login is begun, and the reason is told", async (_, hostile, why) => {
+  ])("%s: no login is begun, and the reason is told [login-guarded]", async (_, hostile, why) => {
     const authority = new PlayedAuthority();
     hostile(authority);
     await expect(make(authority).source.begin(BACK)).rejects.toThrow(why);
   });
 
-  it("a login page on a private host, of a server that is farther away: no login is begun, and the reason is told", async () => {
+  it("a login page on a private host, of a server that is farther away: no login is begun, and the reason is told [login-guarded]", async () => {
     const authority = new PlayedAuthority();
     changed(metadataAt, { authorization_endpoint: "https://inside.example.com/authorize" })(authority);
     const { fetch, ...others } = options(authority);
@@ -572,7 +572,7 @@ describe("hostile documents", () => {
     );
   });
 
-  it("a token endpoint without TLS is sent no code", async () => {
+  it("a token endpoint without TLS is sent no code [login-guarded]", async () => {
     const authority = new PlayedAuthority();
     changed(metadataAt, { token_endpoint: "http://login.example.com/token" })(authority);
     const { source } = make(authority);

@@ -40,7 +40,7 @@ describe("who we are to an authorization server", () => {
   });
 });
 
-it("an authorization server that is known by OpenID alone is found, and one that says that it is another is refused", async () => {
+it("an authorization server that is known by OpenID alone is found, and one that says that it is another is refused [login-guarded]", async () => {
   const authority = new PlayedAuthority();
   const found = authority.documents[AT] as object;
   const openId = { jwks_uri: `${ISSUER}/jwks`, subject_types_supported: ["public"] };
@@ -58,14 +58,17 @@ it("an authorization server that is known by OpenID alone is found, and one that
 describe("a server's word on who gives tokens for it", () => {
   const RESOURCE_AT = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp";
 
-  it.each(["javascript:alert(1)", "data:text/html,x", "no address"])("is refused where that is %s", async (issuer) => {
-    for (const at of [undefined, "https://mcp.example.com/elsewhere.json"]) {
-      const authority = new PlayedAuthority();
-      authority.documents[RESOURCE_AT] = undefined;
-      authority.documents[at ?? RESOURCE_AT] = { resource: SERVER, authorization_servers: [issuer] };
-      await expect(oauth.discover(SERVER, at, authority.fetch)).rejects.toThrow(/not what the protocol says/);
-    }
-  });
+  it.each(["javascript:alert(1)", "data:text/html,x", "no address"])(
+    "is refused where that is %s [login-guarded]",
+    async (issuer) => {
+      for (const at of [undefined, "https://mcp.example.com/elsewhere.json"]) {
+        const authority = new PlayedAuthority();
+        authority.documents[RESOURCE_AT] = undefined;
+        authority.documents[at ?? RESOURCE_AT] = { resource: SERVER, authorization_servers: [issuer] };
+        await expect(oauth.discover(SERVER, at, authority.fetch)).rejects.toThrow(/not what the protocol says/);
+      }
+    },
+  );
 
   it("is none where a page is there in place of a document: the server itself is asked, as before RFC 9728", async () => {
     const authority = new PlayedAuthority();

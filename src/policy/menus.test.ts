@@ -30,11 +30,11 @@ describe("a menu", () => {
     ["wants every key", [{ when: { a: "1", b: "2" }, hide: ["*"] }], { a: "1" }, "files", "read", true],
     ["that shows nothing leaves nothing", [{ when: {}, show: [] }], {}, "files", "read", false],
     ["counts with the others", [REVIEW, PUBLIC], { phase: "review", repo: "public/x" }, "vault", "get_x", false],
-  ])("%s", (_, rules, facts, server, tool, expected) => {
+  ])("%s [menu-narrows]", (_, rules, facts, server, tool, expected) => {
     expect(left(rules, facts, server, tool)).toBe(expected);
   });
 
-  it("says which rule hides", () => {
+  it("says which rule hides [menu-narrows]", () => {
     const menus = new MatchedMenus(compileMenus([REVIEW, PUBLIC]));
     const one = menus.of(contextOf({ phase: "review" }));
     expect(one?.ofTool("files", ownToolName("read"))).toEqual({
@@ -48,7 +48,7 @@ describe("a menu", () => {
     });
   });
 
-  it("takes a server's prompts and resources with its last tool", () => {
+  it("takes a server's prompts and resources with its last tool [menu-narrows]", () => {
     const narrowing = new MatchedMenus(compileMenus([REVIEW])).of(contextOf({ phase: "review" }));
     const tools = (...names: string[]) => names.map(ownToolName);
     expect(narrowing?.ofServer("github", tools("delete", "get_issue")).kind).toBe("allow");
@@ -58,7 +58,7 @@ describe("a menu", () => {
     expect(narrowing?.ofServer("files", undefined).kind).toBe("deny");
   });
 
-  it("that cannot be read hides what it is about, and says so", () => {
+  it("that cannot be read hides what it is about, and says so [menu-narrows]", () => {
     for (const rule of [7, null, { when: {}, show: "x" }, { when: {}, hide: [""] }, { hide: ["s/"] }, { show: [9] }]) {
       const menus = compileMenus([rule as never]);
       expect(menus.problems).toHaveLength(1);
@@ -72,7 +72,7 @@ describe("a menu", () => {
     expect(narrowing?.ofTool("files", ownToolName("read")).kind).toBe("allow");
   });
 
-  it("leaves what is in every show and in no hide, of whatever rules fit", () => {
+  it("leaves what is in every show and in no hide, of whatever rules fit [menu-narrows]", () => {
     const name = fc.constantFrom("a", "b", "c");
     const pattern = fc.oneof(
       name,

@@ -21,33 +21,36 @@ describe("the menus of a config", () => {
     await (await connect("legacy", gateway, { token })).waitFor("slow__sleep", "crash__pid");
   });
 
-  it.each(ERAS)("change for a %s agent when the operator sets its context, and for nobody else", async (era) => {
-    const id = `${era}-one`;
-    const token = await createToken(gateway, id, "default");
-    const agent = await connect(era, gateway, { token });
-    const other = await connect(era, gateway, { token: await createToken(gateway, `${era}-other`, "default") });
-    for (const one of [agent, other]) if (one.era === "modern") await one.listen({ lists: true });
-    const whole = await agent.names();
-    expect(whole).toContain("slow__sleep");
+  it.each(ERAS)(
+    "change for a %s agent when the operator sets its context, and for nobody else [menu-narrows]",
+    async (era) => {
+      const id = `${era}-one`;
+      const token = await createToken(gateway, id, "default");
+      const agent = await connect(era, gateway, { token });
+      const other = await connect(era, gateway, { token: await createToken(gateway, `${era}-other`, "default") });
+      for (const one of [agent, other]) if (one.era === "modern") await one.listen({ lists: true });
+      const whole = await agent.names();
+      expect(whole).toContain("slow__sleep");
 
-    const { out } = await toolway(gateway, "context", "set", "phase=review", "repo=acme/site", "--principal", id);
-    expect(out).toMatch(/phase\s+review/);
-    await until("the agent to be told", () => agent.notified.some(({ method }) => method === TOOLS_CHANGED));
-    const menu = await agent.names();
-    expect(menu).toContain("slow__started");
-    expect(menu).toContain("crash__pid");
-    expect(menu).not.toContain("slow__sleep");
-    const shown = await toolway(gateway, "tools", "--as", id, "--json");
-    const all = (JSON.parse(shown.out) as { name: string }[]).map(({ name }) => name);
-    expect(new Set(all)).toEqual(new Set(menu));
-    const { message } = await refusal(gateway.url, "slow__sleep", {}, token);
-    expect(message).toContain('menus[0] (phase is "review") shows other tools only');
+      const { out } = await toolway(gateway, "context", "set", "phase=review", "repo=acme/site", "--principal", id);
+      expect(out).toMatch(/phase\s+review/);
+      await until("the agent to be told", () => agent.notified.some(({ method }) => method === TOOLS_CHANGED));
+      const menu = await agent.names();
+      expect(menu).toContain("slow__started");
+      expect(menu).toContain("crash__pid");
+      expect(menu).not.toContain("slow__sleep");
+      const shown = await toolway(gateway, "tools", "--as", id, "--json");
+      const all = (JSON.parse(shown.out) as { name: string }[]).map(({ name }) => name);
+      expect(new Set(all)).toEqual(new Set(menu));
+      const { message } = await refusal(gateway.url, "slow__sleep", {}, token);
+      expect(message).toContain('menus[0] (phase is "review") shows other tools only');
 
-    await toolway(gateway, "context", "unset", "phase", "--principal", id);
-    await until("the whole list", async () => (await agent.names()).length === whole.length);
-    expect(other.notified.filter(({ method }) => method === TOOLS_CHANGED)).toEqual([]);
-    expect(await other.names()).toEqual(whole);
-  });
+      await toolway(gateway, "context", "unset", "phase", "--principal", id);
+      await until("the whole list", async () => (await agent.names()).length === whole.length);
+      expect(other.notified.filter(({ method }) => method === TOOLS_CHANGED)).toEqual([]);
+      expect(await other.names()).toEqual(whole);
+    },
+  );
 
   it("are the same after a restart of the gateway, and a principal that there is not is named", async () => {
     const token = await createToken(gateway, "kept", "default");

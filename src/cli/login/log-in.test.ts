@@ -36,7 +36,7 @@ describe("toolway login", () => {
     await expect(fetch(redirectUri())).rejects.toThrow();
   });
 
-  it("that fails at the gateway says so in the browser too", async () => {
+  it("that fails at the gateway says so in the browser too [login-guarded]", async () => {
     const { done, err, redirectUri } = begin(() => {
       throw new Error("The login could not be finished: it came from another issuer");
     });

@@ -39,7 +39,7 @@ describe("a document that a login needs", () => {
     expect([answer.status, answer.headers["x-a"], answer.body.toString()]).toEqual([404, "b", "none"]);
   });
 
-  it("that has no end is given up at its bound, and so is the connection [bounded]", async () => {
+  it("that has no end is given up at its bound, and so is the connection [bounded] [login-guarded]", async () => {
     let sent = 0;
     const { url, open } = await serve((_, response) => {
       const more = () => {
@@ -57,17 +57,20 @@ describe("a document that a login needs", () => {
   it.each([
     ["never comes", () => {}],
     ["never ends", (_: unknown, response: { write(text: string): void }) => response.write("{")],
-  ])("that %s is given up when its time is over, and so is the connection [bounded]", async (_, listener) => {
-    const { url, open } = await serve(listener as RequestListener);
-    const time = new AbortController();
-    const asked = ask(url, time.signal);
-    await until("the request", () => open() === 1);
-    time.abort(new Error("its time is over"));
-    await expect(asked).rejects.toThrow("its time is over");
-    await until("the connection's end", () => open() === 0);
-  });
+  ])(
+    "that %s is given up when its time is over, and so is the connection [bounded] [login-guarded]",
+    async (_, listener) => {
+      const { url, open } = await serve(listener as RequestListener);
+      const time = new AbortController();
+      const asked = ask(url, time.signal);
+      await until("the request", () => open() === 1);
+      time.abort(new Error("its time is over"));
+      await expect(asked).rejects.toThrow("its time is over");
+      await until("the connection's end", () => open() === 0);
+    },
+  );
 
-  it("that lies elsewhere is not gone for, and whoever asked is told where", async () => {
+  it("that lies elsewhere is not gone for, and whoever asked is told where [login-guarded]", async () => {
     let asked = 0;
     const elsewhere = await serve((_, response) => {
       asked++;
