@@ -7,12 +7,13 @@ import { Agent } from "../../test/fixtures/agent.js";
 import { names, StandInServer, setUpPipeline, tools, twoServers } from "../../test/fixtures/pipeline.js";
 import type { MenuRule } from "../contracts/settings.js";
 import { compileMenus } from "../policy/menus.js";
+import type { JsonObject } from "../protocol/jsonrpc.js";
 
 const REVIEW: MenuRule[] = [{ when: { phase: "review" }, show: ["files/read", "mail"] }];
 const TOOLS_CHANGED = "notifications/tools/list_changed";
 
 describe("a change of context", () => {
-  it("narrows the list and the calls of that principal, and says which rule does", async () => {
+  it("narrows the list and the calls of that principal, and says which rule does [menu-narrows]", async () => {
     const { pipeline, files } = twoServers();
     pipeline.setMenus(compileMenus(REVIEW));
     const [ada, bob] = [new Agent({ pipeline }, "ada"), new Agent({ pipeline }, "bob")];
@@ -29,7 +30,7 @@ describe("a change of context", () => {
     expect(await bob.call("files__write").json()).toMatchObject({ name: "write" });
   });
 
-  it("is told to that principal's sessions, once, and to nobody where nothing is another", async () => {
+  it("is told to that principal's sessions, once, and to nobody where nothing is another [menu-narrows]", async () => {
     const { pipeline } = twoServers({ reader: { allow: ["files/read", "mail"] } });
     pipeline.setMenus(compileMenus(REVIEW));
     const ada = new Agent({ pipeline }, "ada");
@@ -66,28 +67,72 @@ describe("a change of context", () => {
     expect(pipeline.refusal(call)).toBeUndefined();
   });
 
-  it("takes a server's prompts with its last tool, and gives them back with the next", async () => {
-    const files = new StandInServer("files");
-    files.intro = { ...files.intro, capabilities: { tools: {}, prompts: {} } };
-    const { pipeline } = setUpPipeline([files, new StandInServer("mail")]);
-    pipeline.onIntro("files", files.intro, files, undefined);
-    pipeline.onList("files", "tools", tools("write"));
-    pipeline.onList("files", "prompts", tools("ask"));
-    pipeline.setMenus(compileMenus([{ when: { phase: "review" }, hide: ["files/write"] }]));
-    const ada = new Agent({ pipeline }, "ada");
-    const prompts = async () => {
-      const { result } = await ada.send("prompts/list").answer();
-      return (result as { prompts: unknown[] }).prompts.length;
-    };
-    expect(await prompts()).toBe(1);
+  it("takes a server's prompts and resources with its last tool, and gives them back with the next [menu-narrows]", async () => {
+    const { pipeline, ada, listed } = withMore();
+    const all = [["files__ask"], ["files:///notes"], ["files:///{path}"]];
+    expect(await listed()).toEqual(all);
     pipeline.changeContext("ada", { phase: "review" });
-    expect(await prompts()).toBe(0);
+    expect(await listed()).toEqual([[], [], []]);
     ada.heard.length = 0;
     pipeline.onList("files", "tools", tools("write", "read"));
     expect(ada.heardMethods()).toContain("notifications/prompts/list_changed");
-    expect(await prompts()).toBe(1);
+    expect(ada.heardMethods()).toContain("notifications/resources/list_changed");
+    expect(await listed()).toEqual(all);
+  });
+
+  it.each([
+    ["prompts/get", { name: "files__ask" }],
+    ["resources/read", { uri: "files:///notes" }],
+    ["resources/read", { uri: "files:///of/a/template" }],
+    ["resources/subscribe", { uri: "files:///notes" }],
+    ["completion/complete", { ref: { type: "ref/prompt", name: "files__ask" }, argument: { name: "a", value: "" } }],
+    [
+      "completion/complete",
+      { ref: { type: "ref/resource", uri: "files:///{path}" }, argument: { name: "path", value: "" } },
+    ],
+  ])("refuses what a hidden server has, by the rule that hides it: %s %j [menu-narrows]", async (method, params) => {
+    const { pipeline, ada, files } = withMore();
+    expect((await ada.send(method, params).answer())["error"]).toBeUndefined();
+    expect(files.received).toHaveLength(1);
+    pipeline.changeContext("ada", { phase: "review" });
+    expect((await ada.send(method, params).answer())["error"]).toMatchObject({
+      code: -31007,
+      message: 'You may not use server "files": menus[0] (phase is "review") hides "files/write".',
+    });
+    expect(files.received).toHaveLength(1);
   });
 });
+
+/** Two servers, one of them with one tool, which a review hides, and with prompts and resources beside it. */
+function withMore() {
+  const files = new StandInServer("files");
+  files.intro = {
+    ...files.intro,
+    capabilities: { tools: {}, prompts: {}, resources: { subscribe: true }, completions: {} },
+  };
+  const mail = new StandInServer("mail");
+  const { pipeline } = setUpPipeline([files, mail]);
+  const item = (value: JsonObject) => [{ json: JSON.stringify(value), value }];
+  for (const server of [files, mail]) pipeline.onIntro(server.name, server.intro, server, undefined);
+  pipeline.onList("mail", "tools", tools("send"));
+  pipeline.onList("files", "tools", tools("write"));
+  pipeline.onList("files", "prompts", item({ name: "ask" }));
+  pipeline.onList("files", "resources", item({ uri: "files:///notes", name: "notes" }));
+  pipeline.onList("files", "resourceTemplates", item({ uriTemplate: "files:///{path}", name: "any" }));
+  pipeline.setMenus(compileMenus([{ when: { phase: "review" }, hide: ["files/write"] }]));
+  const ada = new Agent({ pipeline }, "ada");
+  const list = async (method: string, of: string, by: string) => {
+    const { result } = await ada.send(method).answer();
+    return (result as Record<string, Record<string, unknown>[]>)[of]?.map((one) => one[by]);
+  };
+  const listed = () =>
+    Promise.all([
+      list("prompts/list", "prompts", "name"),
+      list("resources/list", "resources", "uri"),
+      list("resources/templates/list", "resourceTemplates", "uriTemplate"),
+    ]);
+  return { pipeline, files, ada, listed };
+}
 
 it("pages are kept by the set of rules that match, and not by principal [bounded]", async () => {
   const { pipeline, catalog } = twoServers({ reader: { allow: ["files/read", "mail"] } });
@@ -118,7 +163,7 @@ it("pages are kept by the set of rules that match, and not by principal [bounded
   }
 });
 
-it("for whatever rules and contexts, a menu is a part of the role's list, and the list is what may be called", async () => {
+describe("for whatever rules and contexts, a menu is a part of the role's list, and the list is what may be called", () => {
   const name = fc.constantFrom("read", "write", "send", "*", "r*");
   const pattern = fc
     .tuple(fc.constantFrom("files", "mail", "*"), fc.option(name))
@@ -130,20 +175,39 @@ it("for whatever rules and contexts, a menu is a part of the role's list, and th
   });
   const facts = fc.dictionary(fc.constantFrom("phase", "repo"), fc.constantFrom("x", "y"));
   const role = fc.record({ deny: fc.array(pattern, { maxLength: 2 }) });
-  await fc.assert(
-    fc.asyncProperty(fc.array(rule, { maxLength: 3 }), facts, role, async (rules, context, reader) => {
-      const { pipeline } = twoServers({ reader });
-      const agent = new Agent({ pipeline }, "ada", "reader");
-      const whole = await names(agent);
-      pipeline.setMenus(compileMenus(rules));
-      pipeline.changeContext("ada", context);
-      const menu = await names(agent);
-      if (!menu.every((tool) => whole.includes(tool))) throw new Error("the menu has more than the role's list");
-      for (const tool of ["files__read", "files__write", "mail__read", "mail__send"]) {
-        const { error } = await agent.call(tool).answer();
-        if ((error === undefined) !== menu.includes(tool)) throw new Error(`${tool}: list and call do not agree`);
-      }
-    }),
-    { numRuns: histories(500) },
-  );
+
+  /** All that find_tools gives: what it searches for is in the name of every tool. */
+  async function found(agent: Agent): Promise<string[]> {
+    const { result } = await agent.call("find_tools", { query: "files mail", limit: 20 }).answer();
+    const text = (result as { content: { text: string }[] }).content[0]?.text ?? "";
+    return text
+      .split("\n")
+      .flatMap((line) => (line.startsWith("{") ? (JSON.parse(line) as { name: string }).name : []));
+  }
+
+  const byName = (agent: Agent, tool: string) => agent.call(tool);
+
+  it.each([
+    ["full", names, [byName]],
+    ["search", found, [byName, (agent: Agent, tool: string) => agent.call("call_tool", { name: tool })]],
+  ] as const)("in the form %s [menu-narrows]", async (form, listOf, ways) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(rule, { maxLength: 3 }), facts, role, async (rules, context, reader) => {
+        const { pipeline } = twoServers({ reader }, form);
+        const agent = new Agent({ pipeline }, "ada", "reader");
+        const whole = await listOf(agent);
+        pipeline.setMenus(compileMenus(rules));
+        pipeline.changeContext("ada", context);
+        const menu = await listOf(agent);
+        if (!menu.every((tool) => whole.includes(tool))) throw new Error("the menu has more than the role's list");
+        for (const tool of ["files__read", "files__write", "mail__read", "mail__send"]) {
+          for (const call of ways) {
+            const { error } = await call(agent, tool).answer();
+            if ((error === undefined) !== menu.includes(tool)) throw new Error(`${tool}: list and call do not agree`);
+          }
+        }
+      }),
+      { numRuns: histories(500) },
+    );
+  });
 });
