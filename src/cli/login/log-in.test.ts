@@ -1,18 +1,21 @@
+import { createServer } from "node:http";
 import { PassThrough } from "node:stream";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { freePort } from "../../../test/fixtures/free-port.js";
 import { heldIo } from "../../../test/fixtures/held-io.js";
+import { closeHttp, listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { until } from "../../../test/fixtures/wait.js";
 import { logIn } from "./log-in.js";
 
 const ADDRESS = "https://login.example/authorize?x=1";
 
 /** A gateway that begins a login, and says what it was brought. */
-function begin(finish: () => object = () => ({ credential: { state: "known" } })) {
+function begin(finish: () => object = () => ({ credential: { state: "known" } }), redirectPort?: number) {
   const stdin = new PassThrough();
   const held = heldIo({ stdin });
   const asked: [path: string, body: object][] = [];
   const client = {
-    get: async () => ({}),
+    get: async () => ({ redirectPort }),
     post: async (path: string, body: object) => {
       asked.push([path, body]);
       return path.endsWith("/finish") ? finish() : { address: ADDRESS, state: "s" };
@@ -45,6 +48,27 @@ describe("toolway login", () => {
     const page = await (await fetch(`${redirectUri()}?state=s&code=c&iss=https%3A%2F%2Fevil.example`)).text();
     expect(page).toContain("could not be finished: it came from another issuer. You can close this page.");
     await failed;
+  });
+
+  it("comes back to the port that the config names", async () => {
+    const port = await freePort();
+    const { done, stdin, err, redirectUri } = begin(undefined, port);
+    await until("the address", () => err().includes(`${ADDRESS}\n`));
+    expect(redirectUri()).toBe(`http://127.0.0.1:${port}/callback`);
+    stdin.write("the-code\n");
+    await done;
+  });
+
+  it("says what to do where the port that the config names is taken, and begins nothing", async () => {
+    const other = createServer();
+    onTestFinished(() => closeHttp(other));
+    const port = await listenOnLoopback(other);
+    const { done, asked } = begin(undefined, port);
+    await expect(done).rejects.toMatchObject({
+      message: `The port ${port} on 127.0.0.1 cannot be listened on: EADDRINUSE.`,
+      hint: 'End what uses it, or change "redirectPort" in the config.',
+    });
+    expect(asked).toEqual([]);
   });
 
   it("takes a code that is pasted", async () => {
