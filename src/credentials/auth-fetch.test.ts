@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { ShortRequest } from "../runtime/network/short-request.js";
 import { authFetch } from "./auth-fetch.js";
 
@@ -14,9 +14,11 @@ const ADDRESSES: Record<string, string[]> = {
 const resolve = async (host: string) => (ADDRESSES[host] ?? []).map((address) => ({ address }));
 
 /** Asks as the transport would: a name is looked up, and what comes of it is connected to. */
-function make(serverUrl: string, isElsewhere = false) {
+function make(serverUrl: string, isElsewhere = false, onAsked: (request: ShortRequest) => void = () => {}) {
   const connected: string[] = [];
-  const send = async ({ url, lookup }: ShortRequest) => {
+  const send = async (request: ShortRequest) => {
+    const { url, lookup } = request;
+    onAsked(request);
     const addresses = await new Promise<string[]>((done, failed) => {
       if (/^[\d.]+$|^\[/.test(url.hostname) || url.hostname === "localhost") return done([url.hostname]);
       lookup(url.hostname, { all: true }, (error, found) =>
@@ -120,5 +122,37 @@ describe("what a login asks", () => {
     await expect(fetch("https://login.example.com/x")).rejects.toThrow(
       "https://login.example.com cannot be asked: its answer has more than 262144 bytes.",
     );
+  });
+
+  it("is a few kilobytes: an answer of more than 256 KiB is not taken [bounded] [login-guarded]", async () => {
+    const asked: ShortRequest[] = [];
+    const { fetch } = make("https://mcp.example.com/mcp", false, (request) => asked.push(request));
+    await fetch("https://login.example.com/x");
+    expect(asked.map(({ maxBytes }) => maxBytes)).toEqual([262_144]);
+  });
+
+  it("is given up after 10 s without an answer, and it is said which place is slow [bounded] [login-guarded]", async () => {
+    const over = new AbortController();
+    const timeout = vi.spyOn(AbortSignal, "timeout").mockReturnValue(over.signal);
+    onTestFinished(() => timeout.mockRestore());
+    let isAsked = false;
+    const fetch = authFetch({
+      serverUrl: "https://mcp.example.com/mcp",
+      isElsewhere: false,
+      send: ({ signal }) =>
+        new Promise((_, reject) => {
+          isAsked = true;
+          signal.addEventListener("abort", () => reject(signal.reason as Error));
+        }),
+      signal: new AbortController().signal,
+      resolve,
+    });
+    const refused = expect(fetch("https://login.example.com/x")).rejects.toThrow(
+      "https://login.example.com cannot be asked: it did not answer within 10 s.",
+    );
+    await expect.poll(() => isAsked).toBe(true);
+    expect(timeout.mock.calls).toEqual([[10_000]]);
+    over.abort(new DOMException("timed out", "TimeoutError"));
+    await refused;
   });
 });
