@@ -106,6 +106,23 @@ describe("a menu", () => {
 });
 
 describe("a context", () => {
+  it("has room for 32 keys and for keys and values of 256 characters, and for nothing beyond [bounded]", () => {
+    const contexts = new Contexts();
+    const keys = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, "v"]));
+    contexts.change("ci", keys(32));
+    expect(contexts.of("ci")?.size).toBe(32);
+    expect(() => contexts.change("ci", { k32: "v" })).toThrow(/at most 32 keys, and this would have 33/);
+    // One may take another's place.
+    contexts.change("ci", { k0: null, k32: "v" });
+    expect(() => contexts.change("other", keys(33))).toThrow(/at most 32 keys/);
+    const [long, tooLong] = ["x".repeat(256), "x".repeat(257)];
+    contexts.change("long", { [long]: long });
+    expect([...(contexts.of("long") ?? [])]).toEqual([[long, long]]);
+    expect(() => contexts.change("long", { value: tooLong })).toThrow(/at most 256 characters/);
+    expect(() => contexts.change("long", { [tooLong]: "v" })).toThrow(/is no key/);
+    expect(contexts.of("long")?.size).toBe(1);
+  });
+
   it("is bounded, and a change that is refused changes nothing", () => {
     const contexts = new Contexts();
     contexts.change("ci", { phase: "review" });
