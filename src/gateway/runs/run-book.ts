@@ -5,9 +5,9 @@ import type { ProcessMark } from "../../contracts/runs.js";
 import { Fault } from "../../protocol/errors.js";
 
 /** A terminal has a few, a machine that runs agents for a team some hundred; each costs a connection and a token. */
-export const MAX_RUNS = 1_000;
+const MAX_RUNS = 1_000;
 /** A gateway that is started anew is up within seconds, and the run looks for it several times a second. */
-export const COME_BACK_MS = 60_000;
+const COME_BACK_MS = 60_000;
 
 /** As it is kept on disk, under the run's id. */
 export interface RunRecord {
