@@ -4,7 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Started, start } from "../fixtures/processes.js";
 import { hasTerminals, startOnTerminal } from "../fixtures/terminal.js";
 import { cli, type Gateway, root, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
@@ -15,6 +15,8 @@ const CONFIG = {
   roles: { reader: { allow: ["ledger/echo"] } },
   menus: [{ when: { client: "codex" }, hide: ["ledger/note"] }],
 };
+
+const CLIENTS = ["claude", "codex", "gemini", "opencode", "copilot", "qwen"];
 
 interface Report {
   readonly argv: string[];
@@ -40,7 +42,7 @@ beforeAll(async () => {
   home = await temporaryDirectory();
   bin = join(home, "bin");
   mkdirSync(bin);
-  for (const name of ["claude", "codex", "gemini", "my-agent"]) {
+  for (const name of [...CLIENTS, "my-agent"]) {
     symlinkSync(join(root, "test/fixtures/stand-in-agent.mjs"), join(bin, name));
   }
   mkdirSync(join(home, ".gemini"));
@@ -49,7 +51,8 @@ beforeAll(async () => {
   gateway = await startGateway(CONFIG, { auth: true, env: { CANARY_KEY: CANARY } });
 });
 
-afterAll(() => Promise.all(runs.map((one) => one.stop("SIGKILL"))));
+// What a test that failed left is not in the way of the next, or of its own second try.
+afterEach(() => Promise.all(runs.splice(0).map((one) => one.stop("SIGKILL"))));
 
 /** What a person has, with canaries. */
 function environment(more: Record<string, string>): NodeJS.ProcessEnv {
@@ -144,6 +147,33 @@ describe("toolway run", () => {
     expect(run.one.log()).toContain("Claude Code will refuse calls");
     expect((await call(run, "echo"))[0]).toBe(401);
   });
+
+  it.each(CLIENTS)(
+    "gives %s its endpoint, and no secret by an argument or a file; its children see no more than it does [run-secret] [run-own] [agent-9]",
+    async (client) => {
+      const run = await begin([client, "--", "-m", "x"]);
+      const { argv, env, grandchild, cmdline } = run.report();
+      const files = textsIn(join(gateway.stateDir, "runs"));
+      const given = JSON.stringify([argv, env, files]);
+      expect(argv.slice(-2)).toEqual(["-m", "x"]);
+      // In the client's own way, the address and the variable that its secret is in.
+      expect(given).toContain(gateway.url);
+      expect(given.match(/TOOLWAY_SESSION_TOKEN/g)?.length).toBeGreaterThan(1);
+      for (const seen of [env, grandchild.env]) {
+        expect(seen["TOOLWAY_SESSION_TOKEN"]).toMatch(/^tw_[\w-]{43}$/);
+        expect(JSON.stringify({ ...seen, TOOLWAY_SESSION_TOKEN: "" })).not.toContain(run.secret);
+        expect(Object.keys(seen).filter((name) => name.startsWith("TOOLWAY_"))).toEqual(["TOOLWAY_SESSION_TOKEN"]);
+      }
+      for (const words of [cmdline, grandchild.argv]) expect(words.join(" ")).not.toContain(run.secret);
+      expect(readFileSync(`/proc/${run.one.child.pid}/cmdline`, "utf8")).not.toContain(run.secret);
+      expect(files).not.toContain(run.secret);
+      expect(JSON.stringify([given, grandchild])).not.toContain("canary");
+      expect((await call(run, "echo"))[1]).toContain("hello");
+      run.end();
+      expect(await run.one.closed).toBe(0);
+      expect((await call(run, "echo"))[0]).toBe(401);
+    },
+  );
 
   it("is in the foreground: the group is one, signals of the terminal are the agent's, others are passed on, its end is ours [run-foreground]", async () => {
     const run = await begin(["--", "my-agent", "a b"]);
@@ -330,16 +360,25 @@ describe("a line of toolway run", () => {
     expect(joined.text).toContain("left out:\n  CANARY_KEY");
   });
 
-  it("starts the client as it is where TOOLWAY_RUN is off, and says so [run-foreground]", async () => {
-    const { code, text, report } = await ended(["claude", "--", "x"], { TOOLWAY_RUN: "off" });
-    expect(code).toBe(3);
-    expect(report?.argv).toEqual(["x"]);
-    expect(text).toContain("TOOLWAY_RUN is off: claude is started as it is");
-    // Asked what it would do, it says that, and starts nothing.
-    const dry = await ended(["claude", "--dry-run", "--", "x"], { TOOLWAY_RUN: "off" });
-    expect([dry.code, dry.report]).toEqual([0, undefined]);
-    expect(dry.text).toContain("TOOLWAY_RUN is off: claude is started as it is");
-    expect(dry.text).toContain(`arguments:\n  ${join(bin, "claude")}\n  x\n`);
+  it.each(["0", "false", "off", "OFF"])(
+    "starts the client as it is where TOOLWAY_RUN is %s, and says so [run-foreground]",
+    async (value) => {
+      const said = `TOOLWAY_RUN is ${value}: claude is started as it is`;
+      const { code, text, report } = await ended(["claude", "--", "x"], { TOOLWAY_RUN: value });
+      expect([code, report?.argv]).toEqual([3, ["x"]]);
+      expect(text).toContain(said);
+      // Asked what it would do, it says that, and starts nothing.
+      const dry = await ended(["claude", "--dry-run", "--", "x"], { TOOLWAY_RUN: value });
+      expect([dry.code, dry.report]).toEqual([0, undefined]);
+      expect(dry.text).toContain(said);
+      expect(dry.text).toContain(`arguments:\n  ${join(bin, "claude")}\n  x\n`);
+    },
+  );
+
+  it.each(["1", "true", ""])("runs the client with Toolway where TOOLWAY_RUN is %j [run-foreground]", async (value) => {
+    const { text, report } = await ended(["claude", "--", "x"], { TOOLWAY_RUN: value });
+    expect(report?.argv[0]).toMatch(/^--mcp-config=/);
+    expect(text).not.toContain("as it is");
   });
 
   it("keeps what the line says in the agent's environment, and says no more that it was left out [run-own]", async () => {
@@ -350,7 +389,7 @@ describe("a line of toolway run", () => {
 
   it("says what to do where the client is not installed or the role is unknown [run-own]", async () => {
     const [missing, role] = await Promise.all([
-      ended(["copilot"], { PATH: bin }),
+      ended(["copilot"], { PATH: join(home, "nothing-here") }),
       ended(["claude", "--role", "raeder"]),
     ]);
     expect(missing.code).toBe(2);
@@ -436,6 +475,7 @@ describe("a line of toolway run", () => {
 
 /** All that is written below a folder of a run; what its links lead to is the user's. */
 function textsIn(folder: string): string {
+  if (!existsSync(folder)) return "";
   const found = readdirSync(folder, { withFileTypes: true, recursive: true }).filter((one) => one.isFile());
   return found.map((one) => readFileSync(join(one.parentPath, one.name), "utf8")).join("\n");
 }
