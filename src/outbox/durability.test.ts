@@ -18,6 +18,8 @@ import type { Store } from "../contracts/store.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 
+const HOUR_MS = 3_600_000;
+
 let store: Store;
 let world: World;
 
@@ -274,6 +276,42 @@ describe("clocks", () => {
       await world.pass(1);
       expect(world.desk.get("anna", id)?.state).not.toBe("expired");
     }
+  });
+
+  it.each([
+    [24, "a kill"],
+    [-24, "a kill"],
+    [24, "a stop right after it"],
+    [-24, "a stop right after it"],
+  ])("that jump by %d hours change no age over %s, however much waits", async (jump, end) => {
+    await world.desk.hold("tracker", undefined);
+    const writes = 300;
+    for (let n = 0; n < writes; n++) world.call({ n });
+    await world.rest();
+    await world.pass(2 * HOUR_MS);
+    world.wallMs += jump * HOUR_MS;
+    if (end === "a kill") for (let i = 0; i < 3; i++) await world.pass(1_000);
+    else await world.outbox.close();
+    const next = new World(store, { clock: { now: () => 5, wall: () => world.wallMs + HOUR_MS } });
+    const ages = [...next.outbox.lanes.all].map(({ bornMs }) => Math.round((5 - bornMs) / HOUR_MS));
+    expect(ages).toEqual(Array(writes).fill(3));
+    expect(next.desk.totals(0).waiting).toBe(writes);
+    await next.outbox.close();
+  });
+
+  it("that jump while the disk is full change no age either, once there is room", async () => {
+    await world.desk.hold("tracker", undefined);
+    await world.queued({});
+    const records = world.outbox.journal;
+    const save = records.save.bind(records);
+    records.save = () => Promise.reject(new Error("The disk is full."));
+    world.wallMs += 24 * HOUR_MS;
+    await world.pass(1_000);
+    records.save = save;
+    await world.pass(1_000);
+    const next = new World(store, { clock: { now: () => 5, wall: () => world.wallMs } });
+    expect(next.desk.totals(0).waiting).toBe(1);
+    await next.outbox.close();
   });
 
   it("count by the wall over a restart, never below 0; what expired is seen, and can be retried", async () => {

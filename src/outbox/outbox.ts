@@ -34,6 +34,7 @@ import { logWrite } from "./log-line.js";
 import { NOT_ON_DISK, NOT_QUEUED_YET } from "./not-on-disk.js";
 import type { ChangeListener, OutboxParts, PassedOn } from "./parts.js";
 import { isMeant, otherTarget, verdictOn } from "./target.js";
+import { WallJumps } from "./wall-jumps.js";
 
 const TAKEN_BACK = "taken back by its agent";
 
@@ -54,6 +55,7 @@ export class Outbox implements OutboxIntake {
   readonly #listeners = new Set<ChangeListener>();
   /** Commits that are under way, so that the end can wait for them. */
   readonly #commits = new Set<Promise<void>>();
+  readonly #jumps: WallJumps;
   #timer: NodeJS.Timeout | undefined;
   #timerDueMs = Number.POSITIVE_INFINITY;
   #isStopped = false;
@@ -71,8 +73,8 @@ export class Outbox implements OutboxIntake {
       credentialOf: parts.credentialOf,
       pace: parts.pace,
     });
-    const nowMs = this.#clock.now();
-    const wallMs = this.#clock.wall();
+    this.#jumps = new WallJumps(parts.clock, this, (write) => this.#written(write));
+    const [nowMs, wallMs] = [this.#clock.now(), this.#clock.wall()];
     for (const [sequence, value] of this.journal.records()) {
       const record = readRecord(value);
       if (record !== undefined) this.lanes.restore(sequence, record, nowMs, wallMs);
@@ -117,6 +119,7 @@ export class Outbox implements OutboxIntake {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     this.#forget();
+    await this.#jumps.look();
     while (this.#commits.size > 0) await Promise.allSettled(this.#commits);
   }
 
@@ -430,10 +433,8 @@ export class Outbox implements OutboxIntake {
   async #marked(write: KeptWrite, flight: Flight): Promise<boolean> {
     flight.isMarking = true;
     this.#address(write, this.#clock.now());
-    const commit = this.journal.save(write.sequence, this.#record(write), undefined);
-    this.#track(commit);
     try {
-      await commit;
+      await this.#written(write);
       this.#changed(write);
       return true;
     } catch {
@@ -471,12 +472,8 @@ export class Outbox implements OutboxIntake {
     if (this.#isStopped || confirm === undefined) return;
     const flight = this.#flightOf(write);
     const message = questionAbout(confirm, facts.sentKey ?? facts.key);
-    const caller = new AbsentCaller({
-      principal: facts.principal,
-      id: facts.id,
-      version: facts.version,
-      era: "legacy",
-    });
+    const { principal, id, version } = facts;
+    const caller = new AbsentCaller({ principal, id, version, era: "legacy" });
     const delivery = new DeliveryCall(caller, message, undefined, undefined, true, (reply) => {
       flight.delivery = undefined;
       const found = foundIn(reply, confirm.found);
@@ -496,11 +493,16 @@ export class Outbox implements OutboxIntake {
     return write.record(this.#clock.now(), this.#clock.wall(), this.#flights.get(write)?.facts);
   }
 
+  #written(write: KeptWrite, kept?: KeptResult): Promise<void> {
+    const commit = this.journal.save(write.sequence, this.#record(write), kept);
+    this.#track(commit);
+    return commit;
+  }
+
   /** Writes it down as it is now; then whoever waits is told. */
   async #save(write: KeptWrite): Promise<void> {
     const kept = write.isOver ? this.#flights.get(write)?.kept : undefined;
-    const commit = this.journal.save(write.sequence, this.#record(write), kept);
-    this.#track(commit);
+    const commit = this.#written(write, kept);
     if (write.isOver && write.hasResult) this.#ending.set(write, commit);
     try {
       await commit;
@@ -566,6 +568,7 @@ export class Outbox implements OutboxIntake {
     this.#timerDueMs = Number.POSITIVE_INFINITY;
     if (this.#isClosed) return;
     const nowMs = this.#clock.now();
+    void this.#jumps.look();
     for (const flight of this.#flights.values()) this.#look(flight, nowMs);
     if (this.#unwritten.size > 0) this.#rewrite();
     this.run(nowMs >= this.lanes.nextWakeMs ? this.lanes.wake(nowMs, this.#clock.wall()) : []);
