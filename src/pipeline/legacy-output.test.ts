@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { renderReply, resultBytes } from "../protocol/reply.js";
+import { type Reply, renderReply, resultBytes } from "../protocol/reply.js";
 import { toLegacyReply } from "./legacy-output.js";
 
 const told = (json: string, isWrapped = false): string => {
@@ -30,6 +30,12 @@ describe("the structured output of a tool, for a legacy agent", () => {
     expect(told(`{${TEXT},"structuredContent":{"a":1}}`, true)).toBe(
       `{${TEXT},"structuredContent":{"result":{"a":1}}}`,
     );
+  });
+
+  it("passes as it is where it is the gateway's own, as a receipt: the list of tools has a form for that [eras-meet]", () => {
+    const receipt = { content: [], structuredContent: { queued: true, receipt: "r1" } };
+    const reply: Reply = { kind: "result", result: receipt };
+    expect(toLegacyReply(reply, true)).toBe(reply);
   });
 
   it("is said in words too where nothing else is, as by the SDK's servers", () => {

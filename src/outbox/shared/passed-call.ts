@@ -127,6 +127,8 @@ interface ReplyHead {
   readonly isGivenBack?: boolean;
   readonly error?: RpcError;
   readonly era?: "modern";
+  /** The gateway's own words, as a receipt is, and no server's: they are not rewritten for an agent. Absent from older gateways. */
+  readonly isOwn?: boolean;
   readonly idStart?: number;
   readonly idEnd?: number;
 }
@@ -144,8 +146,9 @@ export async function encodeReply(reply: Reply, isGivenBack: boolean): Promise<U
     if (id === undefined) throw new Fault("protocol", "The server's answer has no id.");
     const idStart = Buffer.byteLength(text.slice(0, id.start));
     const idEnd = idStart + Buffer.byteLength(text.slice(id.start, id.end));
-    const era = reply.kind === "result" ? undefined : reply.era;
-    return frame({ ...head, era, idStart, idEnd }, Buffer.from(text));
+    const isOwn = reply.kind === "result";
+    const era = isOwn ? undefined : reply.era;
+    return frame({ ...head, era, isOwn, idStart, idEnd }, Buffer.from(text));
   } catch (error) {
     return frame({ ...head, error: toRpcError(error) });
   }
@@ -158,9 +161,14 @@ function rendered(reply: Exclude<Reply, { kind: "stream" }>): string {
 }
 
 export function decodeReply(body: Uint8Array): PassedReply {
-  const [{ kind, isGivenBack = false, error, era, idStart = 0, idEnd = 0 }, bytes] = unframe<ReplyHead>(body);
+  const [head, bytes] = unframe<ReplyHead>(body);
+  const { kind, isGivenBack = false, error, era, idStart = 0, idEnd = 0 } = head;
   if (kind !== "replied") return { kind };
   if (error !== undefined) return { kind, isGivenBack, reply: { kind: "error", error } };
+  if (head.isOwn === true) {
+    const { result } = JSON.parse(bytes.toString()) as { result: unknown };
+    return { kind, isGivenBack, reply: { kind: "result", result } };
+  }
   return { kind, isGivenBack, reply: { kind: "bytes", era, bytes, idStart, idEnd } };
 }
 

@@ -229,6 +229,27 @@ describe("a call that is passed here", () => {
   });
 });
 
+describe("what comes back for a call that was passed on", () => {
+  it("is still known for the gateway's own words, a receipt, or for a server's, which a legacy agent is told otherwise [engine-outbox] [eras-meet]", async () => {
+    const receipt = { content: [], structuredContent: { queued: true, receipt: "p1_r" } };
+    const own = decodeReply(await encodeReply({ kind: "result", result: receipt }, false));
+    expect(own).toEqual({ kind: "replied", isGivenBack: false, reply: { kind: "result", result: receipt } });
+    const answered = decodeReply(await encodeReply(DONE_THERE, false));
+    expect(answered).toMatchObject({ kind: "replied", reply: { kind: "bytes" } });
+  });
+
+  it("is read as ever by a gateway that knows no such difference, and from one [engine-outbox]", async () => {
+    const [head, bytes] = unframe<Record<string, number>>(
+      await encodeReply({ kind: "result", result: { n: 1 } }, false),
+    );
+    const { isOwn: _, ...older } = head;
+    expect(bytes.toString("utf8", head["idStart"], head["idEnd"])).toBe("0");
+    const { reply } = decodeReply(frame(older, bytes)) as { reply: Extract<Reply, { kind: "bytes" }> };
+    expect(reply.kind).toBe("bytes");
+    expect(renderReply(reply, "7").toString()).toBe('{"jsonrpc":"2.0","id":7,"result":{"n":1}}');
+  });
+});
+
 describe("a call that was taken here before another gateway had its partition, as at one that was frozen", () => {
   let store: Store;
   eachWorld((_, on) => {
@@ -285,7 +306,7 @@ describe("a call that was taken here before another gateway had its partition, a
       const { call: taken, replies } = new World(store).make({ title: "a" });
       expect(outbox.take(taken, "tracker", TOOL)).toBe(true);
       await expect.poll(() => replies).toHaveLength(1);
-      expect([asked, replies[0]?.kind, givenBack()]).toEqual([["b"], "bytes", 0]);
+      expect([asked, replies[0]?.kind, givenBack()]).toEqual([["b"], "result", 0]);
     },
   );
 
