@@ -134,18 +134,19 @@ export class GatewayOutbox implements OutboxIntake {
     // What the program and the operator do by hand is answered by the server or not at all.
     if (call.caller.principal === OPERATOR || this.#terms.get(server)?.get(tool) === undefined) return false;
     if (this.#open !== undefined) return this.#open.outbox.take(call, server, tool);
-    void this.#opened().then(
-      ({ outbox }) => this.#takeLate(outbox, call, server, tool),
-      (error: unknown) => {
-        this.#parts.pipeline.sender.giveBack(call, server);
-        refuse(call, error);
-      },
-    );
+    void this.#takeLate(call, server, tool);
     return true;
   }
 
-  #takeLate(outbox: RunningOutbox, call: AgentCall, server: string, tool: OwnToolName): void {
+  /** It is taken once the outbox is open. Never rejects. */
+  async #takeLate(call: AgentCall, server: string, tool: OwnToolName): Promise<void> {
+    let isCancelled = false;
+    call.onCancel = () => {
+      isCancelled = true;
+    };
     try {
+      const { outbox } = await this.#opened();
+      if (isCancelled) throw new Fault("cancelled", "Taken back by its agent. It was not sent.");
       if (!outbox.take(call, server, tool)) this.#parts.pipeline.sender.deliver(call, server, tool);
     } catch (error) {
       this.#parts.pipeline.sender.giveBack(call, server);
