@@ -253,17 +253,28 @@ describe("the disk", () => {
     expect([state, JSON.parse(result ?? "{}")]).toMatchObject(["done", { structuredContent: { made: 1 } }]);
   });
 
-  it("has a record of another version: it is held and shown, and never dropped", async () => {
-    const strange = { v: 9, id: "r9", server: "tracker", tool: "create_issue", principal: { id: "anna" }, more: 1 };
-    await store.map("outbox").put("000000000000042", strange);
+  it.each<[what: string, more: object]>([
+    ["another version", { v: 9, more: 1 }],
+    ["a state that is not known", { state: "paused" }],
+    ["a place for its key that is not known", { terms: { ...KEYED, key: { in: "header", path: ["x"] } } }],
+    ["a lane that is not known", { terms: { ...KEYED, lane: { by: "tenant" } } }],
+    ["another say on unknown outcomes", { terms: { ...KEYED, onUnknown: "ask" } }],
+  ])("has a record of %s: it is held and shown, and never sent nor dropped [ack-is-durable]", async (_, more) => {
+    const { id } = await world.queued({ n: 1 });
+    const [[key, record] = ["", {}]] = store.map<object>("outbox").entries();
+    await world.outbox.close();
+    const strange = { ...record, ...more };
+    await store.map("outbox").put(key, strange);
     const next = world.again();
-    expect(next.desk.list({ limit: 10 })).toMatchObject([{ id: "r9", state: "queued", principal: "anna" }]);
-    expect(next.desk.show("r9")?.heldFor).toContain("another version");
-    await expect(next.desk.retry("r9")).rejects.toThrow(/another version/);
+    await next.pass(60_000);
+    expect(next.sent).toEqual([]);
+    expect(next.desk.list({ limit: 10 })).toMatchObject([{ id, state: "queued", principal: "anna" }]);
+    expect(next.desk.show(id)?.heldFor).toContain("another version");
+    await expect(next.desk.retry(id)).rejects.toThrow(/another version/);
     next.call({});
     await next.rest();
     expect(next.records).toHaveLength(2);
-    expect(store.map("outbox").get("000000000000042")).toEqual(strange);
+    expect(store.map("outbox").get(key)).toEqual(JSON.parse(JSON.stringify(strange)));
     await next.outbox.close();
   });
 });

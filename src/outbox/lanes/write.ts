@@ -2,7 +2,7 @@
 // server's result) is kept beside it, and is in memory only while it is used.
 
 import type { OwnToolName } from "../../contracts/names.js";
-import type { LifeStep, OutboxTerms, WriteState } from "../../contracts/outbox.js";
+import type { KeyPlace, LaneTerms, LifeStep, OutboxTerms, WriteState } from "../../contracts/outbox.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import type { Era } from "../../protocol/modern.js";
 
@@ -93,8 +93,19 @@ export function readRecord(value: unknown): WriteRecord | undefined {
   const texts = [id, server, tool, keyHash, state];
   if (!texts.every((one) => typeof one === "string") || !isObject(principal) || !isObject(terms)) return undefined;
   if (typeof ageMs !== "number" || typeof agedAtMs !== "number" || !STATES.has(state as string)) return undefined;
+  const { key, lane, onUnknown } = terms;
+  if (key !== undefined && !KEY_PLACES.has(wordOf(key, "in"))) return undefined;
+  if (!LANES.has(wordOf(lane, "by")) || !UNKNOWNS.has(onUnknown)) return undefined;
   return value as unknown as WriteRecord;
 }
+
+function wordOf(value: unknown, name: string): unknown {
+  return isObject(value) ? value[name] : undefined;
+}
+
+const KEY_PLACES: ReadonlySet<unknown> = new Set<KeyPlace["in"]>(["argument", "meta", "message"]);
+const LANES: ReadonlySet<unknown> = new Set<LaneTerms["by"]>(["principal", "argument", "none"]);
+const UNKNOWNS: ReadonlySet<unknown> = new Set<OutboxTerms["onUnknown"]>(["skip", "hold"]);
 
 const STATES: ReadonlySet<string> = new Set<WriteState>([
   "queued",
