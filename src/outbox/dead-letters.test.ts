@@ -18,6 +18,10 @@ it.each([400, 404, 409, 422])(
     await world.rest();
     await world.answer(httpFault("invalid", status));
     expect(world.desk.get("anna", id)).toMatchObject({ state: "failed", why: `HTTP ${status}.` });
+    // One line says so, by tool and receipt, and nothing of what was in it.
+    const told = world.logged.filter((line) => line.includes("failed"));
+    expect(told).toEqual([`outbox: create_issue of server "tracker" (receipt ${id}) has failed: HTTP ${status}.`]);
+    expect(world.logged.join("\n")).not.toContain("refused");
     // What is behind it in the lane does not wait for a person.
     expect(world.args(-1)["title"]).toBe("next");
     await world.answer(DONE);

@@ -175,6 +175,26 @@ describe("the disk", () => {
     expect(world.records[0]?.state).toBe("cancelled");
   });
 
+  it("that is slow takes nothing of the 20 s that the agent then waits for an answer, and both together stay under 50 s [ack-is-durable]", async () => {
+    const batch = store.batch.bind(store);
+    let commit = () => {};
+    const late = new Promise<void>((resolve) => (commit = resolve));
+    store.batch = (fn) => late.then(() => batch(fn));
+    const made = world.call({});
+    const beganMs = world.nowMs;
+    world.nowMs += 24_000;
+    world.outbox.tick();
+    store.batch = batch;
+    commit();
+    await world.rest();
+    expect(world.sent).toHaveLength(1);
+    await world.pass(19_999);
+    expect(made.replies).toEqual([]);
+    await world.pass(1);
+    expect(receiptOf(made).state).toBe("sending");
+    expect(world.nowMs - beganMs).toBeLessThan(50_000);
+  });
+
   it("that refuses what an agent or the operator asked for: they are told so, and not that it was done [ack-is-durable]", async () => {
     const { id } = await world.queued({ n: 1 });
     const full = () => Promise.reject(new Error("The disk is full."));
@@ -355,6 +375,36 @@ describe("bounds", () => {
     small.call({}, { principal: "bert", server: "wiki" });
     expect(() => small.call({}, { principal: "carl", server: "wiki" })).toThrow(/the outbox holds 4 writes at most/);
     await small.outbox.close();
+  });
+});
+
+describe("bounds of bytes", () => {
+  it("are named by the refusal too: of one principal, of one server and in all [bounded]", async () => {
+    const small = new World(store, { limits: { maxWrites: 100, maxBytes: 40_000 } });
+    const text = "x".repeat(9_000);
+    for (const n of [1, 2]) await small.queued({ n, text });
+    expect(() => small.call({ text })).toThrow(/one principal 20000 bytes at most \(50 % of "outbox.maxBytes"\)/);
+    await small.queued({ text }, { principal: "bert" });
+    const more = { principal: "bert" };
+    expect(() => small.call({ text }, more)).toThrow(/for server "tracker" 30000 bytes at most \(75 % of/);
+    small.call({ text }, { principal: "carl", server: "wiki" });
+    const other = { principal: "carl", server: "wiki" };
+    expect(() => small.call({ text }, other)).toThrow(/the outbox holds 40000 bytes at most \("outbox.maxBytes"\)/);
+    expect(small.desk.totals(0).waiting).toBe(4);
+    await small.outbox.close();
+  });
+
+  it("of one call are 4 MiB, its key included: a longer one is refused with that, and is neither sent nor kept [bounded]", async () => {
+    const most = 4 * 1024 * 1024;
+    expect(() => world.call({ text: "x".repeat(most) })).toThrow(
+      /at most 4194304 bytes; this one has \d+\. Not sent, and not queued/,
+    );
+    const { length } = world.make({ text: "" }).call.message.text;
+    // It has its place, but not with the key that it is given.
+    expect(() => world.call({ text: "x".repeat(most - length) })).toThrow(/at most 4194304 bytes/);
+    // Fewer characters than that, and more bytes.
+    expect(() => world.call({ text: "\u20ac".repeat(most / 2) })).toThrow(/at most 4194304 bytes/);
+    expect([world.sent, world.records]).toEqual([[], []]);
   });
 });
 

@@ -4,6 +4,7 @@ import { expect, it } from "vitest";
 import type { OwnToolName } from "../contracts/names.js";
 import type { KeyPlace } from "../contracts/outbox.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
+import { Meta } from "../protocol/modern.js";
 import { keyedCall, laneOf, withoutAgent } from "./key.js";
 
 const TO = { server: "tracker", tool: "create" as OwnToolName, principal: "anna" };
@@ -71,6 +72,28 @@ it("a lane is not told from a name that stands twice, of a long call either: the
   expect(() => of(`{"account":"a","text":"${long}","account":"b"}`)).toThrow();
 });
 
+it("a key in `_meta` goes upstream as a hash over principal, server, tool and key, so that those of two agents never meet [no-double-effect]", () => {
+  const of = (to: typeof TO, meta: string) => {
+    const text = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":${meta},"arguments":{"n":1}}}`;
+    return keyedCall(parseMessage(text) as RequestMessage, to, { in: "meta", path: ["x/key"] });
+  };
+  const given = of(TO, '{"x/key":"mine","a/b":1}');
+  expect(given).toMatchObject({ key: "mine", isMinted: false, sentKey: given.keyHash });
+  expect(given.keyHash).toMatch(/^[\w-]{43}$/);
+  expect(JSON.parse(given.message.text).params._meta).toEqual({ "x/key": given.keyHash, "a/b": 1 });
+  // Given under the word for any server, it is the same key.
+  const ownWord = of(TO, '{"toolway/idempotencyKey":"mine"}');
+  expect(JSON.parse(ownWord.message.text).params._meta["x/key"]).toBe(given.keyHash);
+  const others = [
+    { ...TO, principal: "bert" },
+    { ...TO, server: "wiki" },
+    { ...TO, tool: "delete" as OwnToolName },
+  ].map((to) => of(to, '{"x/key":"mine"}').sentKey);
+  expect(new Set([given.keyHash, of(TO, '{"x/key":"another"}').sentKey, ...others]).size).toBe(5);
+  const minted = of(TO, "{}");
+  expect([minted.isMinted, JSON.parse(minted.message.text).params._meta]).toEqual([true, { "x/key": minted.keyHash }]);
+});
+
 it("a call with its key, and one without its agent, are as if they had been read so", () => {
   const request = (params: string) =>
     parseMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`) as RequestMessage;
@@ -92,6 +115,11 @@ it("a call with its key, and one without its agent, are as if they had been read
     for (const place of places) {
       const { message } = keyedCall(request(params), TO, place);
       const alone = withoutAgent(message);
+      const given = { ...Object(message.params?.["_meta"]) };
+      delete given["progressToken"];
+      if (given[Meta.capabilities] !== undefined) given[Meta.capabilities] = {};
+      // Whatever it was able to, nobody is there to be asked or told; all else of it goes on.
+      expect(JSON.parse(alone.text).params._meta ?? {}).toEqual(given);
       for (const one of [message, alone]) {
         const read = parseMessage(one.text) as RequestMessage;
         expect({ ...one, inParams: one.inParams ?? read.inParams }).toEqual(read);

@@ -135,6 +135,29 @@ it("an engine that is away is told with why, when it is tried again, what does n
   );
 });
 
+it("of kept calls it is said how many wait and since when, which lanes are on hold and why, and how many are of unknown outcome [status-true]", () => {
+  const text = (more: object) => {
+    const outbox = { waiting: 0, oldestAt: undefined, unknown: 0, held: [], heldCount: 0, ...more };
+    return statusText({ ...status(server("tracker", [])), outbox }, true, io(false), 600_000);
+  };
+  const line = (more: object) => /^outbox +(.*)$/m.exec(text(more))?.[1];
+  expect(line({})).toBe("0 waiting");
+  const oldestAt = new Date(360_000).toISOString();
+  expect(line({ waiting: 1_200, oldestAt })).toBe("1,200 waiting, the oldest 4 min");
+  const held = [
+    { server: "tracker", lane: "principal ann", depth: 3, why: "an operator holds it" },
+    { server: "tracker", lane: "", depth: 1, why: "HTTP 403" },
+  ];
+  const all = { waiting: 4, oldestAt, unknown: 2, held, heldCount: 5 };
+  expect(line(all)).toBe("4 waiting, the oldest 4 min; 5 lanes on hold; 2 of unknown outcome");
+  expect(text(all).split("\n\n").at(-1)?.split("\n")).toEqual([
+    "outbox: 3 calls to tracker wait in lane principal ann: an operator holds it.",
+    "outbox: 1 call to tracker waits: HTTP 403.",
+    "outbox: and 3 more lanes on hold.",
+    "outbox: 2 calls of unknown outcome: `toolway outbox list --only unknown` shows them, `toolway outbox resolve` settles one.",
+  ]);
+});
+
 it("without problems there is nothing below the table", () => {
   const text = statusText(status(server("good", [])), true, io(false), 0);
   expect(text.split("\n").at(-1)).toMatch(/^good +ready +http +1 .*MCP 2026-07-28$/);
