@@ -21,9 +21,10 @@ interface SharedOutboxParts {
 /** `receipts` is where agents ask. */
 export function openSharedOutbox(
   { Desk: DeskOfOne, Outbox, OutboxOperations }: OutboxModule,
-  { self, partitions, peers, shared }: GatewayEngine,
+  engine: GatewayEngine,
   { parts: partsOf, limits, deskParts, giveBack }: SharedOutboxParts,
 ): OpenOutbox & { readonly receipts: ReceiptDesk } {
+  const { self, partitions, peers, shared } = engine;
   const parts = partsOf(() => desk);
   const moved = shared.map<{ readonly partition: number }>("moved-receipts");
   // One that stays there since the engine was away costs a line in memory, and nothing else.
@@ -35,6 +36,7 @@ export function openSharedOutbox(
     partitions,
     peers,
     clock: systemClock,
+    status: () => engine.status(),
     make: ({ mayAct, ...own }) => {
       const send: OutboxParts["send"] = (call, server, tool) => {
         if (!mayAct()) throw new Fault("unavailable", "Another gateway keeps this server's writes by now.");

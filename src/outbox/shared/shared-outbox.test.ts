@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DONE as DONE_THERE, eachWorld, KEYED, TOOL, World } from "../../../test/fixtures/outbox/world.js";
+import type { EngineStatus } from "../../contracts/engine/engine.js";
 import type { Partitions } from "../../contracts/engine/partitions.js";
 import { PeerError, type Peers } from "../../contracts/engine/peers.js";
 import { ownToolName } from "../../contracts/names.js";
@@ -12,6 +13,8 @@ import { StoreError } from "../../store/store-error.js";
 import { decodeReply, encodeReply, factsOf, frame, unframe } from "./passed-call.js";
 import { PASS_TAKE, SharedOutbox } from "./shared-outbox.js";
 
+const CONNECTED = { state: "connected", sinceMs: 0, nextTryMs: undefined } as EngineStatus;
+
 interface Asked {
   readonly peer: string;
   readonly kind: string;
@@ -23,6 +26,7 @@ interface Asked {
 function world(answer: (asked: Asked, nth: number) => Promise<Uint8Array>) {
   let nowMs = 0;
   const owners = { now: "b" as string | undefined };
+  const engine = { now: CONNECTED };
   const asked: Asked[] = [];
   const done: string[] = [];
   const listeners = new Set<(partition: number) => void>();
@@ -51,6 +55,7 @@ function world(answer: (asked: Asked, nth: number) => Promise<Uint8Array>) {
     partitions,
     peers,
     clock: { now: () => nowMs, wall: () => nowMs },
+    status: () => engine.now,
     make: () => {
       throw new Error("It owns nothing.");
     },
@@ -70,7 +75,7 @@ function world(answer: (asked: Asked, nth: number) => Promise<Uint8Array>) {
   const pass = (ms: number) => {
     nowMs += ms;
   };
-  return { asked, done, replied, take, change, pass };
+  return { asked, done, engine, replied, take, change, pass };
 }
 
 const call = {
@@ -123,6 +128,60 @@ describe("a call that is passed to the gateway that keeps its server's writes", 
     });
     late.take();
     expect(await late.replied).toContain("whether it was queued is unknown");
+    expect(late.done).toEqual([]);
+  });
+
+  it("is refused at once, with the time of the next try, where the engine has been away for longer than a switch of nodes takes [engine-away] [engine-outbox]", async () => {
+    for (const state of ["away", "refused"] as const) {
+      const gone = world(async () => {
+        throw new PeerError("away", "The engine is away.");
+      });
+      gone.pass(10_000);
+      gone.engine.now = { state, sinceMs: 1_000, nextTryMs: 11_500 } as EngineStatus;
+      gone.take();
+      expect(await gone.replied).toContain(
+        "Not sent, and not queued: there is no connection to the engine that this server's writes are kept in. The next try to reach it is in 1.5 s.",
+      );
+      expect([gone.asked, gone.done]).toEqual([[], ["given back"]]);
+    }
+  });
+
+  it("waits while a connection that was lost may be back in a moment, and no longer [engine-away] [engine-outbox] [takeover]", async () => {
+    const isAway = { state: "away", sinceMs: 0, nextTryMs: 7_000 } as EngineStatus;
+    const lost = async () => {
+      throw new PeerError("away", "The engine is away.");
+    };
+    const back = world(async (_, nth) => (nth > 1 ? DONE : lost()));
+    back.engine.now = isAway;
+    back.pass(1_000);
+    back.take();
+    await expect.poll(() => back.asked.length).toBe(1);
+    back.engine.now = CONNECTED;
+    back.change("b");
+    expect(await back.replied).toContain('"result"');
+    const stays = world(lost);
+    stays.engine.now = isAway;
+    stays.take();
+    await expect.poll(() => stays.asked.length).toBe(1);
+    expect(stays.done).toEqual([]);
+    stays.pass(6_000);
+    expect(await stays.replied).toContain("The next try to reach it is in 1.0 s.");
+    expect(stays.done).toEqual(["given back"]);
+  });
+
+  it("is unknown, and not refused, where it was asked for before the engine went away [engine-away] [unknown-is-said]", async () => {
+    const late = world(async () => {
+      late.engine.now = { state: "away", sinceMs: 0, nextTryMs: 8_000 } as EngineStatus;
+      late.pass(7_000);
+      if (late.asked.length > 1) {
+        late.pass(60_000);
+        throw new PeerError("away", "The engine is away.");
+      }
+      throw new PeerError("late", "It said nothing.");
+    });
+    late.take();
+    expect(await late.replied).toContain("whether it was queued is unknown");
+    expect(late.asked.length).toBe(2);
     expect(late.done).toEqual([]);
   });
 
@@ -186,6 +245,7 @@ describe("a call that is passed here", () => {
       partitions: { of: () => 1, mayAct: () => true, gateways: () => [] } as unknown as Partitions,
       peers: { answer } as unknown as Peers,
       clock: { now: () => 0, wall: () => 0 },
+      status: () => CONNECTED,
       make: () => ({ outbox: kept.outbox, operations: kept.desk }),
       targetOf: () => "ours",
       deliver: () => {},
@@ -284,6 +344,7 @@ describe("a call that was taken here before another gateway had its partition, a
       partitions: partitions as unknown as Partitions,
       peers: peers as unknown as Peers,
       clock: { now: () => 0, wall: () => 0 },
+      status: () => CONNECTED,
       make: ({ passOn, giveBack }) => {
         const { outbox: own, desk } = new World(store, { passOn, giveBack });
         return { outbox: own, operations: desk };

@@ -3,6 +3,7 @@
 // is lost, it is passed again, to whoever owns the partition by then, and the journal knows it.
 
 import { randomBytes } from "node:crypto";
+import type { EngineStatus } from "../../contracts/engine/engine.js";
 import type { PartitionKeeper, Partitions } from "../../contracts/engine/partitions.js";
 import type { PeerError, Peers } from "../../contracts/engine/peers.js";
 import { type OwnToolName, ownToolName } from "../../contracts/names.js";
@@ -22,6 +23,11 @@ import { type CallFacts, decodeReply, encodeReply, factsOf, frame, PassedCall, u
 
 /** A takeover (10 s), the wait for a commit and for an answer (45 s) would be longer than agents wait: 50 s in all. */
 const PASS_MS = 50_000;
+/**
+ * Nobody can be asked without the engine, and nobody owns anything soon after it went. Whoever is cut off dials the next node at
+ * once, and one that hangs holds a dial up for 5 s: where none was found by then, calls are not held for the rest of their time.
+ */
+const AWAY_MS = 6_000;
 /** Where nobody owns the partition, or the owner knows of none: it is looked at again at each change, and this often. */
 const LOOK_MS = 250;
 /** What may still come back for calls that are under way when a partition is lost. */
@@ -58,6 +64,8 @@ export interface SharedOutboxOptions {
   readonly partitions: Partitions;
   readonly peers: Peers;
   readonly clock: Clock;
+  /** Of the engine that all of them share, by this clock. */
+  readonly status: () => EngineStatus;
   readonly make: (parts: PartitionParts) => OpenPartition;
   /** Which server a name means here. */
   readonly targetOf?: (server: string) => string | undefined;
@@ -274,6 +282,10 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
         this.#takeHere(passing, isAsked);
         return;
       }
+      if (!isAsked) {
+        const absence = this.#absence();
+        if (absence !== undefined) return refuse(new Fault("unavailable", absence));
+      }
       const owner = partitions.ownerOf(partition);
       if (owner === undefined || owner === self) {
         await this.#moved(partition, Math.min(leftMs, LOOK_MS));
@@ -373,6 +385,18 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       givesBack();
       call.reply({ kind: "error", error: toRpcError(error), ...(error instanceof Fault ? { fault: error } : {}) });
     }
+  }
+
+  /** Why nobody will be asked, and when that may change; undefined while the engine is there, or may be back in a moment. */
+  #absence(): string | undefined {
+    const { status, clock } = this.#options;
+    const { state, sinceMs, nextTryMs } = status();
+    const nowMs = clock.now();
+    if (state === "connected" || nowMs - sinceMs < AWAY_MS) return undefined;
+    const what =
+      "Not sent, and not queued: there is no connection to the engine that this server's writes are kept in.";
+    if (nextTryMs === undefined) return what;
+    return `${what} The next try to reach it is in ${(Math.max(0, nextTryMs - nowMs) / 1000).toFixed(1)} s.`;
   }
 
   /** Resolves when the owner may be another, or after so long. Those that wait go on in the order in which they came. */
