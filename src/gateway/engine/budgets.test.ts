@@ -1,6 +1,8 @@
 // What a gateway holds of a budget that several have together, where the engine does not take it back, and what calls are told.
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { WindowFull } from "../../contracts/engine/budgets.js";
+import type { EngineStatus } from "../../contracts/engine/engine.js";
 import { budgetFault } from "../../policy/budget.js";
 import type { BudgetGrants } from "../../policy/slices.js";
 import { MemoryMap } from "../../store/memory-map.js";
@@ -100,5 +102,45 @@ it("names limit, spent and reset in whatever it refuses, also where too many cal
   answer();
   await Promise.all(waits);
   expect(full()).toBeUndefined();
+  await budgets.close();
+});
+
+it("is spent to the end of what was taken of it without the engine, and then refused with the time of the next try [engine-away] [budget-slices]", async () => {
+  const nowMs = 1_000_000;
+  const engine: { now: Pick<EngineStatus, "state" | "nextTryMs"> } = {
+    now: { state: "connected", nextTryMs: undefined },
+  };
+  const map = new (class extends MemoryMap<BudgetGrants> {
+    override async update(key: string, value: BudgetGrants, revision: number) {
+      if (engine.now.state !== "connected") throw new StoreError("away", "nobody answers");
+      return super.update(key, value, revision);
+    }
+  })("budgets");
+  const budgets = new SharedBudgets({
+    map,
+    gateways: () => ["a"],
+    self: "a",
+    status: () => engine.now as EngineStatus,
+    now: () => nowMs,
+    wall: () => nowMs,
+  });
+  const window = budgets.window("principal", "ann", { calls: 1_600, windowMs: 3_600_000 });
+  const asked = window.full(nowMs);
+  if (asked === undefined || !("answered" in asked)) throw new Error("it was not asked");
+  await asked.answered;
+  for (const state of ["away", "refused"] as const) {
+    engine.now = { state, nextTryMs: nowMs + 700 };
+    let made = 0;
+    for (; window.full(nowMs) === undefined && made < 1_600; made++) window.add();
+    // The first finds a slice, and leaves nothing of it.
+    expect(made > 0).toBe(state === "away");
+    const refused = window.full(nowMs);
+    expect(refused).toMatchObject({ resetsInMs: 700, isUnanswered: true });
+    const { calls: limit, windowMs } = window;
+    const told = budgetFault({ scope: "principal", limit, windowMs, ...(refused as WindowFull) }, "any").message;
+    expect(told).toMatch(
+      /^Your call budget \(1600 calls in 3600 s, \d+ made\) cannot be asked for: the engine that counts it does not answer\. Nothing was sent\. Try again in 700 ms\.$/,
+    );
+  }
   await budgets.close();
 });
