@@ -430,7 +430,7 @@ export const PROMISES: readonly Promised[] = [
   },
   {
     id: "engine-sealed",
-    text: "The sealing key that gateways share in an engine is wrapped under a key that only they are given: a config without one is refused, and a new one is everywhere before it is used.",
+    text: "The sealing key that gateways share in an engine is wrapped under a key that only they are given: a config without one is refused, and a new one is everywhere before it is used. Arguments, results, messages and logins lie there sealed.",
     status: "made",
   },
   {
