@@ -55,6 +55,7 @@ export const INTEGRATION: readonly string[] = [
   "src/gateway/behind-executor.test.ts",
   "src/gateway/control-routes.test.ts",
   "src/gateway/engine/examine.test.ts",
+  "src/gateway/engine/facts.test.ts",
   "src/gateway/misconfigured.test.ts",
   "src/gateway/operator.test.ts",
   "src/gateway/outbox/answers.test.ts",

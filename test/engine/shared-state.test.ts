@@ -6,10 +6,12 @@ import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { enginePromises } from "../../src/store/nats/versions.js";
 import { begin, type EngineGateway, post, startOnEngine } from "../fixtures/engine-gateways.js";
 import { temporaryFolder } from "../fixtures/folders.js";
 import { entry } from "../fixtures/gateways.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
+import { playMonitor, SYNCS } from "../fixtures/played-monitor.js";
 import { until } from "../fixtures/wait.js";
 
 const title = natsPrograms.length === 0 ? `gateways on one engine, ${NO_NATS}` : "gateways on one engine";
@@ -117,7 +119,14 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     );
     const shown = () => a.gateway.status().engine?.differences ?? [];
     expect(shown()).toEqual([]);
-    const other = await startOnEngine(nats, { mcpServers: {} });
+    // What it syncs is asked of the monitoring port that the config names.
+    await using monitor = await playMonitor(SYNCS.always);
+    const other = await startOnEngine(nats, { mcpServers: {} }, { monitor: monitor.url });
+    const promises = enginePromises({ version: nats.version, nodes: 1, replicas: 1, syncsAlways: true });
+    await until("its promises", () =>
+      promises.every(({ sentence }) => other.log.some((line) => line.includes(`engine: ${sentence}`))),
+    );
+    expect(monitor.asked).toEqual(["/jsz"]);
     await until("the difference", () => shown().length === 1);
     expect(shown()[0]).toMatch(/^Gateway \S+ goes by another config: server "rug"\./);
     await other.gateway.close({ drainMs: 0 });

@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../../../test/fixtures/nats.js";
+import { playMonitor, SYNCS } from "../../../test/fixtures/played-monitor.js";
 import type { EngineAccess } from "../../contracts/settings.js";
 import { openEngine } from "../../store/nats/connection.js";
+import { enginePromises } from "../../store/nats/versions.js";
 import { adviceOf, examineEngine } from "./examine.js";
 import { makeEngineKey } from "./keys.js";
 
@@ -43,6 +45,21 @@ describe("an engine that is examined", () => {
     if (nats.version === "2.9.10") expect(said.join("\n")).toContain("below 2.10.0 it is synced later");
     expect(report.advice.join("\n")).toContain("While the one node is away nothing is written");
   });
+
+  it.for([
+    ["always", true],
+    ["later", false],
+    ["unsaid", undefined],
+  ] as const)(
+    "[engine-told] is told by its monitoring port whether it syncs: %s",
+    async ([answer, always], context) => {
+      if (!there) return context.skip(NO_NATS);
+      await using monitor = await playMonitor(SYNCS[answer]);
+      const { facts, promises } = await examine(settings({ monitor: monitor.url }));
+      expect(facts?.syncsAlways).toBe(always);
+      expect(promises).toEqual(enginePromises({ version: nats.version, nodes: 1, replicas: 1, syncsAlways: always }));
+    },
+  );
 
   it("[engine-told] is left as it was found", async (context) => {
     if (!there) return context.skip(NO_NATS);
