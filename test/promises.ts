@@ -495,7 +495,7 @@ export const PROMISES: readonly Promised[] = [
   },
   {
     id: "takeover",
-    text: "Partitions are spread evenly over the gateways that live; what one held is another's within ten seconds of a kill and at once after a stop, while the engine has a leader.",
+    text: "Partitions are spread evenly over the gateways that live; what one held is another's within ten seconds of a kill and at once after a stop, while the engine has a leader; where it has none, within ten seconds of its having one again.",
     status: "made",
   },
   {

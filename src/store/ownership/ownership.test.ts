@@ -20,6 +20,8 @@ interface Weather {
   readonly asleep: number;
   readonly dead: number;
   readonly leaderless: number;
+  /** A request that no leader answered is sent again, at most so long after there is one. */
+  readonly againMs: number;
 }
 
 type Kept = { readonly value: GatewayRecord | PartitionRecord | undefined; readonly revision: number };
@@ -58,7 +60,7 @@ class World {
   readonly weather: Weather;
   readonly random: () => number;
   readonly count: number;
-  readonly #inFlight: { at: number; arrive: () => void }[] = [];
+  readonly #inFlight: { from: Gateway; at: number; againAt?: number; arrive: () => void }[] = [];
   leaderlessUntil = 0;
   t = 0;
   partitionWrites = 0;
@@ -66,7 +68,7 @@ class World {
   acted = 0;
   #revision = 0;
   #names = 0;
-  /** Since when nobody acts for a partition. */
+  /** Since when nobody acts for a partition; the longest of these times, as far as there was a leader. */
   readonly idleSince: number[];
   longestIdleMs = 0;
 
@@ -94,7 +96,12 @@ class World {
     const { t, random, weather } = this;
     if (random() < weather.leaderless) this.leaderlessUntil = t + random() * 15_000;
     for (const one of this.#inFlight.splice(0)) {
-      if (one.at <= t && t >= this.leaderlessUntil) one.arrive();
+      if (one.at <= t && t < this.leaderlessUntil && weather.againMs > 0) {
+        one.againAt ??= this.leaderlessUntil + random() * weather.againMs;
+      }
+      // Whoever was killed sends nothing again: what it had sent is stored by the next leader, if at all.
+      const at = one.from.isDead ? one.at : (one.againAt ?? one.at);
+      if (at <= t && t >= this.leaderlessUntil) one.arrive();
       else this.#inFlight.push(one);
     }
     const acting = Array.from({ length: this.count }, () => new Set<string>());
@@ -131,7 +138,8 @@ class World {
         this.acted++;
         this.idleSince[partition] = t;
       }
-      this.longestIdleMs = Math.max(this.longestIdleMs, t - (this.idleSince[partition] ?? 0));
+      const idleSince = Math.max(this.idleSince[partition] ?? 0, this.leaderlessUntil);
+      this.longestIdleMs = Math.max(this.longestIdleMs, t - idleSince);
     }
   }
 
@@ -177,6 +185,7 @@ class World {
     }
     const isAnswerLost = random() < weather.lost;
     this.#inFlight.push({
+      from: one,
       at: this.t + this.#delay(),
       arrive: () => {
         const current = this.engine.get(key);
@@ -198,8 +207,18 @@ class World {
   }
 }
 
-const WILD: Weather = { late: 0.08, lost: 0.08, frozen: 0.002, asleep: 0.002, dead: 0.0008, leaderless: 0.001 };
-const CALM: Weather = { late: 0, lost: 0, frozen: 0, asleep: 0, dead: 0, leaderless: 0 };
+const CALM: Weather = { late: 0, lost: 0, frozen: 0, asleep: 0, dead: 0, leaderless: 0, againMs: 0 };
+const WILD: Weather = {
+  ...CALM,
+  late: 0.08,
+  lost: 0.08,
+  frozen: 0.002,
+  asleep: 0.002,
+  dead: 0.0008,
+  leaderless: 0.001,
+};
+/** A try of two seconds that began just before the leader was back, and the longest pause after it. */
+const ELECTIONS: Weather = { ...CALM, againMs: 2_500 };
 
 function heldBy(world: World): number[] {
   return world.living.map(({ self }) => {
@@ -260,6 +279,41 @@ describe("who owns a partition", () => {
       if (world.partitionWrites > 16 * 2 * 8) throw new Error(`seed ${seed}: ${world.partitionWrites} moves`);
     }
     if (full) process.stdout.write(`ownership: ${seeds} seeds, nobody acted for at most ${longestMs} ms\n`);
+  }, 1_200_000);
+
+  it("is another within ten seconds of the leader's return where one was killed while the engine had none [one-owner] [takeover]", () => {
+    const seeds = histories(40, 1_000);
+    let longestMs = 0;
+    for (let seed = 1; seed <= seeds; seed++) {
+      const world = new World(seed, 16, ELECTIONS);
+      const random = randomOf(seed ^ 0x1eade);
+      for (let n = 0; n < 3; n++) world.join();
+      while (world.t < 20_000 + random() * 3_000) world.step(20);
+      world.longestIdleMs = 0;
+      world.leaderlessUntil = world.t + 1_000 + random() * 29_000;
+      // From the moment in which the leader went to the one in which the next was there; of three gateways one or two.
+      const deaths = Array.from({ length: random() < 0.5 ? 1 : 2 }, () => {
+        return world.t + random() * (world.leaderlessUntil - world.t);
+      });
+      const backMs = world.leaderlessUntil;
+      while (world.t < backMs + 25_000) {
+        world.step(20);
+        for (const deathMs of deaths.filter((at) => at <= world.t)) {
+          deaths.splice(deaths.indexOf(deathMs), 1);
+          const [first, second] = world.living;
+          const one = random() < 0.5 ? first : second;
+          if (one !== undefined) one.isDead = true;
+        }
+      }
+      longestMs = Math.max(longestMs, world.longestIdleMs);
+      if (longestMs > 10_000) throw new Error(`seed ${seed}: nobody acted for ${longestMs} ms under a leader`);
+      // Not only whoever was first to see it: all have what is theirs.
+      const held = heldBy(world);
+      expect(held.reduce((sum, one) => sum + one, 0)).toBe(16);
+      expect(world.idleSince.every((at) => at > backMs + 24_000)).toBe(true);
+    }
+    if (full)
+      process.stdout.write(`ownership: ${seeds} elections with a kill, nobody acted for ${longestMs} ms after\n`);
   }, 1_200_000);
 
   it("costs one write every few seconds while nothing changes, however many partitions there are [takeover]", () => {
