@@ -10,7 +10,7 @@ import { openNatsStores } from "../../src/store/nats/store.js";
 import { JetStreamStream } from "../../src/store/nats/stream.js";
 import { freshId } from "../e2e/operator.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
-import { testStoreContract } from "../fixtures/store/contract.js";
+import { testMaps, testStoreContract } from "../fixtures/store/contract.js";
 import { sleep, until } from "../fixtures/wait.js";
 
 const title = natsPrograms.length === 0 ? `the store in NATS, ${NO_NATS}` : "the store in NATS";
@@ -48,6 +48,34 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
         await store.close();
         return stores.partition(partitions);
       },
+    });
+  });
+
+  describe("is a store of what all gateways read, one key a write [compare-and-set]", () => {
+    let stores: NatsStores;
+    let prefixes = 0;
+    testMaps({
+      async open() {
+        // Another prefix for each: what one test wrote all gateways of its prefix see.
+        stores = await gateway(`maps-${++prefixes}`);
+        return stores.shared();
+      },
+      async reopen(store: Store) {
+        await store.close();
+        return stores.shared();
+      },
+    });
+
+    it("refuses a log and a batch of two keys, which could be written in part", async () => {
+      await using store = await (await gateway(`maps-${++prefixes}`)).shared();
+      const map = store.map<number>("m");
+      const two = store.batch((batch) => {
+        batch.put(map, "a", 1);
+        batch.put(map, "b", 2);
+      });
+      await expect(two).rejects.toMatchObject({ code: "invalid" });
+      expect(() => store.log("l")).toThrow("logs are a partition's");
+      expect([...map.entries()]).toEqual([]);
     });
   });
 
