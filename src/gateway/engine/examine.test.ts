@@ -1,3 +1,4 @@
+import type { NatsConnection } from "@nats-io/transport-node";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../../../test/fixtures/nats.js";
 import { playMonitor, SYNCS } from "../../../test/fixtures/played-monitor.js";
@@ -30,6 +31,29 @@ function settings(more: Partial<EngineAccess> = {}): EngineAccess {
 
 const examine = (of: EngineAccess, environment: NodeJS.ProcessEnv = env) =>
   examineEngine(of, { env: environment, signal: new AbortController().signal, trialMs: 300 });
+
+/** So much of JetStream's API as an examination asks for. A stream is made as it was asked for, but for `made`. */
+function playJetStream(connection: NatsConnection, made: object): void {
+  const at = new Date().toISOString();
+  connection.subscribe("$JS.API.>", {
+    callback: (_, message) => {
+      const asked = message.data.length === 0 ? {} : (message.json() as { readonly last_by_subj?: string });
+      const call = message.subject.replace(/^\$JS\.API\.(STREAM\.)?/, "").split(".", 1)[0] ?? "";
+      const answers: Readonly<Record<string, object>> = {
+        INFO: { memory: 0, storage: 0, streams: 0, consumers: 0, limits: {}, api: { total: 0, errors: 0 } },
+        LIST: { type: "io.nats.jetstream.api.v1.stream_list_response", total: 0, offset: 0, limit: 256, streams: [] },
+        CREATE: { config: { ...asked, ...made }, created: at, state: { messages: 0, first_seq: 0, last_seq: 0 } },
+        MSG: { message: { subject: asked.last_by_subj ?? "", seq: 1, data: "", time: at } },
+        DELETE: { success: true },
+      };
+      message.respond(JSON.stringify(answers[call] ?? { error: { code: 404, description: call } }));
+    },
+  });
+  let seq = 0;
+  connection.subscribe("tw.doctor.>", {
+    callback: (_, message) => void message.respond(JSON.stringify({ stream: "played", seq: ++seq })),
+  });
+}
 
 describe("an engine that is examined", () => {
   it("[engine-told] is written to, read from and held, and of its version is said what it lacks", async (context) => {
@@ -76,6 +100,26 @@ describe("an engine that is examined", () => {
     const { ok, problems } = await examine(settings({ replicas: 3 }));
     expect(ok).toBe(false);
     expect(problems.join()).toMatch(/cannot keep 3 copies .* it has 1 node\. .* set "replicas" to 1/);
+  });
+
+  it("[engine-told] that makes a stream otherwise than it was asked to is no engine to run on, and each difference is named", async (context) => {
+    if (!there) return context.skip(NO_NATS);
+    const bare = await startNats({ jetStream: false });
+    const nodes = [{ host: "127.0.0.1", port: bare.nodes[0]?.port ?? 0 }];
+    await using player = await openEngine(settings({ nodes, monitor: undefined }), { env });
+    // As a server that knows no `max_msgs_per_subject` leaves it out, and one that has its own mind on copies.
+    const made = { num_replicas: 2, allow_direct: true, max_msgs_per_subject: undefined };
+    playJetStream(player.connection, made);
+    await player.connection.flush();
+    const { ok, problems, writes } = await examine(settings({ nodes, monitor: undefined }));
+    expect(writes?.count).toBeGreaterThan(0);
+    expect(problems).toEqual([
+      "A stream was made with num_replicas 2, where 1 was asked for.",
+      "A stream was made with allow_direct true, where false was asked for.",
+      "A stream was made with max_msgs_per_subject undefined, where 1000 was asked for.",
+    ]);
+    expect(ok).toBe(false);
+    await bare.stop();
   });
 
   it("[engine-told] [engine-sealed] without a key, a monitor or a node is told what to mend, all at once", async (context) => {
