@@ -197,6 +197,32 @@ describe("the connection to the engine", () => {
   });
 });
 
+describe("an engine of several nodes", () => {
+  it("[engine-away] a node that goes down by will is left before it is gone, for the next one, again and again", async (context) => {
+    if (!there) return context.skip(NO_NATS);
+    const cluster = await startNats({ nodes: 3 });
+    await using engine = await openEngine(settingsFor(cluster), { env: {} });
+    const nodeOf = (address = "") => cluster.nodes.find(({ port }) => address.endsWith(`:${port}`));
+    const left: number[] = [];
+    for (let n = 1; n <= 2; n++) {
+      const node = nodeOf(engine.status.node);
+      if (node === undefined) throw new Error(`It is connected to ${engine.status.node}.`);
+      left.push(node.port);
+      node.lameDuck();
+      await until("another node", () => {
+        const { state, node: address } = engine.status;
+        return state === "connected" && !left.includes(nodeOf(address)?.port ?? 0);
+      });
+      // Nobody was cut off: it is there still.
+      expect(node.running).toBe(true);
+      expect(await roundTrip(engine)).toBe("heard");
+    }
+    expect(new Set(left).size).toBe(2);
+    expect(engine.status.problem).toBeUndefined();
+    await cluster.stop();
+  });
+});
+
 describe("TLS to the engine", () => {
   const tls = (ca: string) => ({ tls: { ca } });
 
