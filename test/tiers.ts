@@ -53,6 +53,7 @@ export const INTEGRATION: readonly string[] = [
   "src/gateway/state/moved-pins.test.ts",
   "src/gateway/told.test.ts",
   "src/gateway/behind-executor.test.ts",
+  "src/gateway/caught-lists.test.ts",
   "src/gateway/control-routes.test.ts",
   "src/gateway/engine/examine.test.ts",
   "src/gateway/engine/facts.test.ts",

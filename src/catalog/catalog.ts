@@ -277,6 +277,16 @@ export class Catalog {
     return itemNamed(items, own) !== undefined && !hides(known, "tools", own);
   }
 
+  /** Whether the view has a tool of the server. It ends at the first one. */
+  showsAny(server: string, view: View): boolean {
+    const known = this.#servers.get(server);
+    if (known === undefined || (view.scope !== undefined && view.scope !== server)) return false;
+    for (const { own } of known.lists.get("tools")?.items ?? []) {
+      if (!hides(known, "tools", own) && view.allows(server, ownToolName(own))) return true;
+    }
+    return false;
+  }
+
   /** What a view has of a list, whatever the menu's form: to tell two views apart. */
   entriesOf(kind: ListKind, view: View): Entry[] {
     const { entries } = this.#mergedOf(kind, view.scope);

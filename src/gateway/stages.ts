@@ -5,6 +5,7 @@ import { hostname } from "node:os";
 import { Cache } from "../cache/cache.js";
 import { Catalog } from "../catalog/catalog.js";
 import { LIST_KINDS } from "../catalog/snapshot.js";
+import type { View } from "../catalog/view.js";
 import type { Config } from "../config/config.js";
 import type { AgentProfile } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
@@ -154,8 +155,14 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     toolName: (server, tool) => records.metrics.toolName(server, tool),
     redact,
     transportOf: (server) => transportOf(servers.supervised(server)?.spec),
-    isAnyAway: () => {
-      for (const { name, isFailing } of servers.all) if (isFailing && catalog.counts(name).tools > 0) return true;
+    isAnyAway: ({ caller, scope }) => {
+      let view: View | undefined;
+      for (const { name, isFailing } of servers.all) {
+        // Asked at each list: what its agent sees is looked at where a server is failing, and of that one alone.
+        if (!isFailing || (scope !== undefined && name !== scope)) continue;
+        view ??= pipeline.access.view(caller, scope);
+        if (pipeline.access.sees(caller.principal, name) && catalog.showsAny(name, view)) return true;
+      }
       return false;
     },
   });

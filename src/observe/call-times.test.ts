@@ -11,7 +11,7 @@ import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
 import { type CallRecord, ownMs } from "./call-record.js";
 import { CallRecorder } from "./call-recorder.js";
 import { CallTimesPool } from "./call-times.js";
-import { CallObserver } from "./observed-call.js";
+import { CallObserver, type CallObserverOptions } from "./observed-call.js";
 
 const PHASES: readonly CallPhase[] = ["own", "queued", "starting", "credential", "server", "returning"];
 
@@ -36,7 +36,7 @@ it("every millisecond of a call is in one of its phases, also where what counts 
   );
 });
 
-function observed(isAnyAway = () => false) {
+function observed(isAnyAway: CallObserverOptions["isAnyAway"] = () => false) {
   const clock = new TestClock();
   const taken: CallRecord[] = [];
   const recorder = new CallRecorder([{ take: (record) => void taken.push({ ...record }), batchEnded: () => {} }]);

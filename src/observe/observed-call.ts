@@ -34,8 +34,8 @@ export interface CallObserverOptions {
   readonly redact?: ((server: string, tool: string) => string) | undefined;
   /** How a server is reached. */
   readonly transportOf?: ((server: string) => Transport | undefined) | undefined;
-  /** Whether a server whose tools are known is not up now. */
-  readonly isAnyAway?: (() => boolean) | undefined;
+  /** Whether a server is not up now whose tools its agent was given all the same. */
+  readonly isAnyAway?: ((list: Pick<AgentCall, "caller" | "scope">) => boolean) | undefined;
 }
 
 /** Longer requests are measured by their characters: counting the bytes of a long text takes milliseconds. */
@@ -64,7 +64,7 @@ export class CallObserver {
   readonly #toolName: (server: string, tool: string) => string | undefined;
   readonly #redact: (server: string, tool: string) => string;
   readonly #transportOf: (server: string) => Transport | undefined;
-  readonly #isAnyAway: () => boolean;
+  readonly #isAnyAway: (list: Pick<AgentCall, "caller" | "scope">) => boolean;
   readonly #times = new CallTimesPool();
   /** What records have of what was asked; undefined where nobody wants it. */
   argumentsOf: ((message: RequestMessage) => CallRecord["asked"]) | undefined;
@@ -187,7 +187,7 @@ export class CallObserver {
     readOutcome(reply, record);
     record.receipt = call.receipt;
     const isList = message.method === "tools/list" && record.outcome === "ok";
-    record.mended = isList && this.#isAnyAway() ? "menu" : call.mendedBy;
+    record.mended = isList && this.#isAnyAway(call) ? "menu" : call.mendedBy;
     record.cache = call.cache;
     const { text } = message;
     record.bytesIn = text.length <= MAX_COUNTED_CHARACTERS ? Buffer.byteLength(text) : text.length;
