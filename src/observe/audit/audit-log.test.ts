@@ -201,6 +201,50 @@ it("the HMAC of long arguments is that of their JSON too, and the request is hel
   await audit.close();
 });
 
+it("arguments above 64 KiB have the same HMAC wherever they stand and however they are spaced, and the length that they were written in [audit-tells]", async () => {
+  const key = Buffer.from("one");
+  const { audit } = await open({ arguments: { mode: "hmac", key } });
+  const shown = async (text: string) => {
+    audit.take(call({ asked: audit.argumentsOf(parseMessage(text) as RequestMessage) }));
+    await audit.flush();
+    return lines().at(-1)?.["arguments"];
+  };
+  const args = { rows: Array.from({ length: 9_000 }, (_, n) => `row ${n}`), note: "the end" };
+  const json = JSON.stringify(args);
+  const hmac = createHmac("sha256", key).update(json.slice(0, 65_536)).digest("base64url");
+  const misleading = JSON.stringify('"arguments":');
+  const request = (id: string, written: string, more = "") =>
+    `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"read"${more},"arguments":${written}},"x":${misleading}}`;
+  expect(json.length).toBeGreaterThan(65_536);
+  expect(await shown(request("1", json))).toEqual({ hmac, length: json.length });
+  // Another id, another progress token, and a word that looks like the name of the arguments.
+  const more = `,"_meta":{"progressToken":"p-12345","note":${misleading}}`;
+  expect(await shown(request('"a-longer-id"', json, more))).toEqual({ hmac, length: json.length });
+  const spaced = JSON.stringify(args, null, 2);
+  expect(await shown(request("1", spaced))).toEqual({ hmac, length: spaced.length });
+  expect(await shown(request("1", json.replace("row 7", "row seven")))).not.toMatchObject({ hmac });
+  // What is long is not the arguments: they have the HMAC that they have in a short request.
+  const short = await shown(request("1", '{"a":1}'));
+  expect(await shown(request("1", '{ "a": 1 }', `,"_meta":{"note":"${"x".repeat(70_000)}"}`))).toEqual(short);
+  expect(await shown(request("1", `{ "a": 1${" ".repeat(70_000)}}`))).toEqual(short);
+  await audit.close();
+});
+
+it("redacted arguments above 64 KiB are their length, wherever they stand, and those of a long request are shown [audit-tells]", async () => {
+  const { audit } = await open({ arguments: { mode: "redacted", key: Buffer.from("") } });
+  const shown = async (params: object) => {
+    const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+    audit.take(call({ asked: audit.argumentsOf(parseMessage(text) as RequestMessage) }));
+    await audit.flush();
+    return lines().at(-1)?.["arguments"];
+  };
+  const long = { a: "x".repeat(70_000) };
+  const after = { _meta: { note: "x".repeat(70_000) } };
+  expect(await shown({ arguments: long, ...after })).toEqual({ length: 70_008 });
+  expect(await shown({ arguments: { path: "/a" }, ...after })).toEqual({ path: "/a" });
+  await audit.close();
+});
+
 it("files are rotated under load, the oldest go within the bounds and a line says so, and the chain holds over all [audit-tells] [bounded]", async () => {
   const opened = await open({}, { maxBytes: 256 * 1024 });
   for (let round = 0; round < 60; round++) {

@@ -6,6 +6,7 @@ import type { EndedWrite } from "../../contracts/outbox.js";
 import type { EndedLogin } from "../../contracts/service.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import type { RequestMessage } from "../../protocol/message.js";
+import { scanMembers } from "../../protocol/scan.js";
 import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import { REDACTED, redactShapes } from "../../runtime/redact/safe-url.js";
 import { QUIET } from "../call-lines.js";
@@ -15,6 +16,7 @@ import { isoTimes } from "../log.js";
 import { cutName, type RedactName, SafeNames } from "../safe-names.js";
 import type { ChainHead } from "./chain.js";
 import { Hmac } from "./hmac.js";
+import { jsonStart } from "./json-start.js";
 
 /** With the time that records are gathered, at most 100 ms. */
 const BATCH_MS = 70;
@@ -28,7 +30,7 @@ const MAX_WAITING_CHARACTERS = 16 * 1024 * 1024;
 const ANCHOR_MS = 3_600_000;
 /** Names and ids are as long as an agent likes. */
 const MAX_NAME_CHARACTERS = 256;
-/** So much of arguments goes into their HMAC. */
+/** So much of arguments goes into their HMAC. Redacted ones are not looked at beyond it. */
 const MAX_HMAC_CHARACTERS = 64 * 1024;
 /** Of so short a request the HMAC is made when its call ends: to hold the request until there is time costs more. */
 const MAX_AT_ONCE_CHARACTERS = 4 * 1024;
@@ -316,24 +318,33 @@ export class AuditLog implements CallSink {
     return asked.message === undefined ? asked.shown : this.#shown(asked.message, server);
   }
 
-  #shown({ params, text }: RequestMessage, server: string | undefined): unknown {
+  #shown(message: RequestMessage, server: string | undefined): unknown {
+    const { params, text } = message;
     const { mode } = this.#options.arguments;
     const args = isObject(params) ? params["arguments"] : undefined;
     if (args === undefined || mode === "none") return undefined;
-    if (text.length > MAX_HMAC_CHARACTERS) {
-      // From where they stand: to write them out anew would take as long as the call.
-      const from = Math.max(0, text.indexOf('"arguments"'));
-      if (mode === "redacted") return { length: text.length - from };
-      return { hmac: this.#hmac.of(text.slice(from, from + MAX_HMAC_CHARACTERS)), length: text.length - from };
-    }
     if (mode === "hmac") {
-      const json = JSON.stringify(args);
-      return { hmac: this.#hmac.of(json), length: json.length };
+      // The rest of long ones is not written out anew: that would take as long as the call.
+      const json = text.length > MAX_HMAC_CHARACTERS ? jsonStart(args, MAX_HMAC_CHARACTERS + 1) : JSON.stringify(args);
+      if (json.length <= MAX_HMAC_CHARACTERS) return { hmac: this.#hmac.of(json), length: json.length };
+      return { hmac: this.#hmac.of(json.slice(0, MAX_HMAC_CHARACTERS)), length: writtenLength(message) };
+    }
+    if (text.length > MAX_HMAC_CHARACTERS) {
+      const length = writtenLength(message);
+      if (length > MAX_HMAC_CHARACTERS) return { length };
     }
     const shown = redactedValue("", args, (text) => redactShapes(this.#options.redact(server, text)));
     const { length } = JSON.stringify(shown);
     return length > MAX_REDACTED_CHARACTERS ? { length } : shown;
   }
+}
+
+/** How long the arguments are in the agent's own text. Of two of that name the last one is meant, as where it was parsed. */
+function writtenLength({ text, members, inParams }: RequestMessage): number {
+  const params = members.findLast(({ key }) => key === "params");
+  if (params === undefined) return 0;
+  const args = (inParams ?? scanMembers(text, params.start)).findLast(({ key }) => key === "arguments");
+  return args === undefined ? 0 : args.end - args.start;
 }
 
 /** How deep it goes is bounded where messages are read. */
