@@ -44,16 +44,18 @@ export interface Known {
   readonly shares: GatewayStatus["shares"];
   readonly audit: GatewayStatus["audit"];
   readonly engine: GatewayStatus["engine"];
+  readonly store: GatewayStatus["store"];
   readonly asks: GatewayStatus["asks"];
   readonly endingTokens: GatewayStatus["endingTokens"];
 }
 
 export function needsOf(known: Known): Need[] {
-  const { servers, config, outbox, mailboxes, shares, audit, engine, asks, endingTokens } = known;
+  const { servers, config, outbox, mailboxes, shares, audit, engine, store, asks, endingTokens } = known;
   return [
     // Somebody waits for these, and not for long.
     ...asks.map(askNeed),
     ...(engine === undefined ? [] : engineNeeds(engine)),
+    ...(store === undefined ? [] : [storeNeed(store)]),
     ...(audit === undefined ? [] : auditNeeds(audit)),
     ...(mailboxes?.problem === undefined ? [] : [noMailboxesNeed(mailboxes.problem)]),
     ...servers.flatMap(needsOfServer),
@@ -180,6 +182,12 @@ function engineNeeds({ state, problem, since, isStale, differences }: NonNullabl
     needs.push({ key: `gateway/${text}`, what, why: sentence(text), line: "toolway doctor --engine", href: "/config" });
   }
   return needs;
+}
+
+function storeNeed({ path, problem, since, isDiskFull }: NonNullable<Known["store"]>): Need {
+  const why = `${sentence(problem)} Until then what has to be kept is refused: writes of the outbox, pins, tokens. Calls go on.`;
+  const line = isDiskFull ? `df -h ${shellWord(path)}` : "toolway status";
+  return { key: "store", what: "The state directory cannot be written", why, since, line, href: "/" };
 }
 
 function tokenNeed({ id, at }: GatewayStatus["endingTokens"][number]): Need {

@@ -19,6 +19,7 @@ const NOTHING: Known = {
   shares: [],
   audit: undefined,
   engine: undefined,
+  store: undefined,
   asks: [],
   endingTokens: [],
 };
@@ -72,6 +73,23 @@ describe("what needs a person", () => {
     expect(second?.what).toBe("a was given up");
     expect(needsOf({ ...NOTHING, audit: { ...audit, refusing: false } })[0]?.why).toContain("are lost");
     expect(needsOf({ ...NOTHING, audit: { ...audit, problem: undefined, refusing: false } })).toEqual([]);
+  });
+
+  it("says that the state directory cannot be written, above what is wrong with servers, and which line shows where the room went [status-true]", () => {
+    const since = "2026-01-01T00:00:00.000Z";
+    const store = { path: "/var/lib/a b", problem: "No room left on the disk of /var/lib/a b", since };
+    const servers = [{ name: "a", state: "ejected", circuit: "open", quarantined: 0 } as unknown as ServerStatus];
+    const [first, second] = needsOf({ ...NOTHING, servers, store: { ...store, isDiskFull: true } });
+    expect(first).toMatchObject({
+      what: "The state directory cannot be written",
+      why: expect.stringMatching(
+        /^No room left on the disk of \/var\/lib\/a b\. Until then what has to be kept is refused/,
+      ),
+      since,
+      line: "df -h '/var/lib/a b'",
+    });
+    expect(second?.what).toBe("a was given up");
+    expect(needsOf({ ...NOTHING, store: { ...store, isDiskFull: false } })).toMatchObject([{ line: "toolway status" }]);
   });
 
   it("says that lines of the audit log are lost when there is room again, and that mailboxes cannot be kept [status-true]", () => {

@@ -23,6 +23,7 @@ export const needs = computed(() =>
     shares: shares.value ?? [],
     audit: gateway.value?.audit,
     engine: gateway.value?.engine,
+    store: gateway.value?.store,
     asks: gateway.value?.asks ?? [],
     endingTokens: gateway.value?.endingTokens ?? [],
   }),

@@ -70,6 +70,16 @@ export interface GatewayPlace {
   readonly address?: string | undefined;
 }
 
+/** A state directory that cannot be written, as the operator is shown it. */
+export interface StoreSeen {
+  readonly path: string;
+  /** What to do is said in it. */
+  readonly problem: string;
+  readonly since: string;
+  /** Whether it is the disk that has no room. */
+  readonly isDiskFull: boolean;
+}
+
 /** What the cache did for one server. */
 export interface CacheStats {
   /** Calls that were answered from what was kept. */
@@ -219,6 +229,8 @@ export interface GatewayStatus {
   readonly shares: readonly SharedMailbox[];
   /** What is in its mailboxes; undefined where it keeps none. */
   readonly mailboxes: MailboxesStatus | undefined;
+  /** Why nothing more can be kept in its state directory; undefined while it can. */
+  readonly store?: StoreSeen | undefined;
   /** Calls that are kept while their servers are away; undefined where none are. */
   readonly outbox?: OutboxStatus | undefined;
   /** What it shares with other gateways; undefined where it is alone. */

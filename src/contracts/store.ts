@@ -94,6 +94,16 @@ export type DumpEntry =
   | { readonly map: string; readonly key: string; readonly value: unknown }
   | { readonly log: string; readonly key: number; readonly value: unknown };
 
+/** Why a store could not write what it was last given. */
+export interface StoreTrouble {
+  /** `disk-full`: its disk has no room; `full`: its own bound is reached. */
+  readonly code: "disk-full" | "full" | "failed";
+  /** What to do is said in it. */
+  readonly problem: string;
+  /** Since when, by the clock on the wall. */
+  readonly sinceMs: number;
+}
+
 export interface Store extends AsyncDisposable {
   map<V>(name: string): DurableMap<V>;
   /** The map of that name, for whoever compares or watches: what is written to either is in both. */
@@ -106,6 +116,8 @@ export interface Store extends AsyncDisposable {
   stats(): StoreStats;
   /** Called with the milliseconds that each commit took, where somebody wants to know. */
   onCommit?: ((ms: number) => void) | undefined;
+  /** Undefined while all goes well. Absent of a store whose trouble is its connection's. */
+  readonly trouble?: StoreTrouble | undefined;
   /** All entries, map by map and log by log, each in its order. */
   dump(): AsyncIterableIterator<DumpEntry>;
   /** Waits for what is being written. */

@@ -38,7 +38,7 @@ import { serveRun } from "./runs/run-socket.js";
 import { Runs, type SweepRun } from "./runs/runs.js";
 import { serverRows } from "./server-status.js";
 import { type StageParts, type Stages, wireStages } from "./stages.js";
-import { engineSeen, isThereForAgents } from "./state/engine-seen.js";
+import { engineSeen, isThereForAgents, storeSeen } from "./state/engine-seen.js";
 import { KeptContexts } from "./state/kept-contexts.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import type { StoredPins } from "./state/stored-pins.js";
@@ -452,6 +452,7 @@ export class Gateway {
       shares: sharing.status(),
       mailboxes: this.#stages.mailboxes.status(),
       outbox: this.outbox === undefined ? undefined : outboxStatus(this.outbox),
+      store: storeSeen(this.#state),
       engine: engineSeen(this.#state.engine, this.#stages.marks, systemClock),
       executors: executors.status(),
       ...this.lookout.status(),

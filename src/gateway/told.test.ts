@@ -7,6 +7,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { createGateway, createLog, type Gateway } from "../index.js";
+import { Space } from "../store/local/space.js";
+import { diskFull } from "../store/store-error.js";
 
 /** Two busy cores start a process in a second or two. */
 const SOON = { timeout: 60_000, interval: 20 };
@@ -135,6 +137,24 @@ it("tools are from before where a start finds them kept and their server away, a
   } finally {
     await second.close({ drainMs: 0 });
   }
+});
+
+it("the status says while the state directory has no room, until something is kept again [status-true]", async () => {
+  const map = gateway.state.store?.map<string>("test");
+  expect(gateway.status().store).toBeUndefined();
+  const claim = vi.spyOn(Space.prototype, "claim").mockImplementation(() => {
+    throw diskFull(path("state"));
+  });
+  await expect(map?.put("k", "v")).rejects.toMatchObject({ code: "disk-full" });
+  expect(gateway.status().store).toEqual({
+    path: path("state"),
+    problem: expect.stringContaining("free some space"),
+    since: A_TIME,
+    isDiskFull: true,
+  });
+  claim.mockRestore();
+  await map?.put("k", "v");
+  expect(gateway.status().store).toBeUndefined();
 });
 
 it("a tool that is not listed may be that of the server whose prefix it has, or of one that nobody knows [status-true]", () => {

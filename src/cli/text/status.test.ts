@@ -79,6 +79,17 @@ it("a server's problems stand below the table, each in one yellow line that cann
   expect(statusText(found, true, io(true), 0)).toContain("\u001b[33modd: It does not listen.\u001b[0m");
 });
 
+it("a state directory that cannot be written is told where it stands, in red, with what to do [status-true]", () => {
+  const found = { ...status(server("good", [])), stateDir: "/home/ann/state" };
+  const problem = "No room left on the disk of /home/ann/state; free some space and writing goes on";
+  const store = { path: "/home/ann/state", problem, since: new Date(0).toISOString(), isDiskFull: true };
+  expect(statusText(found, true, io(false), 0)).toMatch(/^state +~\/state$/m);
+  expect(statusText({ ...found, store }, true, io(false), 0)).toMatch(
+    /^state +~\/state: cannot be written: No room left on the disk of \/home\/ann\/state; free some space and writing goes on\.$/m,
+  );
+  expect(statusText({ ...found, store }, true, io(true), 0)).toContain("\u001b[31mcannot be written\u001b[0m");
+});
+
 it("a mailbox in which the tools are shared is told with how its line does, and why it was refused", () => {
   const counts = { running: 0, calls: 3, repeated: 0, unknown: 0, late: 0 };
   const share = { broker: "wss://b", mailbox: "studio", state: "refused", why: "no such token", ...counts } as const;

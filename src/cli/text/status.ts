@@ -2,7 +2,14 @@
 
 import type { AuditHeadAnswer } from "../../contracts/control/audit.js";
 import type { ExecutorStatus } from "../../contracts/executors.js";
-import type { CredentialStatus, EngineSeen, GatewayStatus, ServerState, ServerStatus } from "../../contracts/status.js";
+import type {
+  CredentialStatus,
+  EngineSeen,
+  GatewayStatus,
+  ServerState,
+  ServerStatus,
+  StoreSeen,
+} from "../../contracts/status.js";
 import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
 import { sentence } from "../../runtime/expected-error.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
@@ -45,7 +52,7 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
       state === "connected" ? style.green(state) : state === "refused" ? style.red(state) : style.yellow(state);
     facts.push(["shared", `as ${mailbox} at ${broker}: ${told}${why === undefined ? "" : `, ${why}`}`]);
   }
-  if (status.stateDir !== undefined) facts.push(["state", shortPath(io, status.stateDir)]);
+  if (status.stateDir !== undefined) facts.push(["state", stateLine(status.stateDir, status.store, style, io)]);
   facts.push(["names", status.menu === "search" ? `${status.names}, behind find_tools and call_tool` : status.names]);
 
   const parts = [table(facts)];
@@ -75,6 +82,12 @@ function auditLine({ path, seq, lost, problem, refusing }: AuditHeadAnswer, styl
   if (problem === undefined) return `${count(seq, "line")} in ${where}${gone}`;
   const then = refusing ? "Calls are refused until it can." : "Lines that find no room are lost.";
   return `${style.red("cannot be written")}: ${sentence(problem)} ${then} Make room in ${where}${gone}`;
+}
+
+/** Of what cannot be kept now nobody hears who does not ask for it: a write, a pin, a token. */
+function stateLine(dir: string, store: StoreSeen | undefined, style: Style, io: Io): string {
+  if (store === undefined) return shortPath(io, dir);
+  return `${shortPath(io, dir)}: ${style.red("cannot be written")}: ${sentence(store.problem)}`;
 }
 
 function engineLine(

@@ -1,9 +1,10 @@
-// The engine as `toolway status` shows it.
+// The engine as `toolway status` shows it, and the store of this machine where that cannot be written.
 
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
-import type { EngineSeen } from "../../contracts/status.js";
-import type { Clock } from "../../runtime/clock.js";
+import type { EngineSeen, StoreSeen } from "../../contracts/status.js";
+import { type Clock, isoTime } from "../../runtime/clock.js";
 import type { ConfigMarks } from "./config-marks.js";
+import type { GatewayState } from "./state.js";
 
 /** What an engine without room means to people: even who acts for a queue has to be written down. */
 const NOTHING_KEPT = "Until it has, nothing is kept, delivered or handed out; what it has already stays.";
@@ -41,6 +42,13 @@ export function engineSeen(
       }))
       .sort((a, b) => Number(b.isThis) - Number(a.isThis) || (a.gateway < b.gateway ? -1 : 1)),
   };
+}
+
+export function storeSeen({ dir, store }: Pick<GatewayState, "dir" | "store">): StoreSeen | undefined {
+  const trouble = store?.trouble;
+  if (dir === undefined || trouble === undefined) return undefined;
+  const { code, problem, sinceMs } = trouble;
+  return { path: dir, problem, since: isoTime(sinceMs), isDiskFull: code === "disk-full" };
 }
 
 /** Whether agents may be sent to a gateway: without its engine too, unless the config says otherwise. */

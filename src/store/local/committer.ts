@@ -1,6 +1,7 @@
 // Group commit: collects writes while one commit is on its way to disk, then commits them together. Owns the order
 // of writes, the bound on size and the errors of commits; knows nothing of maps and logs.
 
+import type { StoreTrouble } from "../../contracts/store.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import { resultWithin } from "../../runtime/wait.js";
 import { StoreError, toStoreError } from "../store-error.js";
@@ -74,6 +75,8 @@ interface Group {
   bytes: number;
   writes: number;
   freshPages: number;
+  /** Others that came with these were refused. */
+  isPart: boolean;
 }
 
 interface TreeStats {
@@ -146,12 +149,18 @@ export class Committer {
   /** LMDB was told of it, and begins at the end of this turn of the event loop: what comes before is in it too. */
   #open: Group | undefined;
   #idle: Array<() => void> = [];
+  #trouble: (StoreTrouble & { readonly growth: number }) | undefined;
 
   constructor(env: Env, space: Space, path: string, maxBytes: number) {
     this.#env = env;
     this.#space = space;
     this.#path = path;
     this.#maxBytes = maxBytes;
+  }
+
+  /** Why the last commit that adds something failed, until one of them does not. */
+  get trouble(): StoreTrouble | undefined {
+    return this.#trouble;
   }
 
   /**
@@ -218,8 +227,10 @@ export class Committer {
         try {
           await this.#commit(group);
           this.onCommit?.(performance.now() - beganMs);
+          if (this.#trouble !== undefined) this.#wentWell(group, this.#trouble);
         } catch (error) {
           failure = toStoreError(await reasonOf(error), this.#path);
+          this.#failed(failure, group.requests);
         }
       }
       this.#endedMs = performance.now();
@@ -307,7 +318,7 @@ export class Committer {
 
   /** Takes from the queue what fits into one commit, the bound and the disk; refuses what does not fit at all. */
   #takeGroup(): Group {
-    const none = { stats: undefined, usedBytes: 0, bytes: 0, writes: 0, freshPages: 0 };
+    const none = { stats: undefined, usedBytes: 0, bytes: 0, writes: 0, freshPages: 0, isPart: false };
     const group: Group = { requests: [], commits: new Set(), ...none };
     try {
       group.stats = envStats(this.#env);
@@ -327,6 +338,7 @@ export class Committer {
         bytes += request.bytes;
         candidates.push(request);
       } catch (error) {
+        group.isPart = true;
         this.#refuse(request, toStoreError(error, this.#path));
       }
     }
@@ -340,7 +352,10 @@ export class Committer {
     for (const request of candidates) {
       const error = this.#claim(group, [request]);
       if (error === undefined) group.requests.push(request);
-      else this.#refuse(request, error);
+      else {
+        group.isPart = true;
+        this.#refuse(request, error);
+      }
     }
     return group;
   }
@@ -369,12 +384,33 @@ export class Committer {
 
   #refuse(request: Request, error: StoreError): void {
     this.#pendingBytes -= request.bytes;
+    this.#failed(error, [request]);
     request.reject(error);
   }
 
+  /** What went wrong first is when it began. */
+  #failed({ code, message }: StoreError, requests: readonly Request[]): void {
+    const growth = Math.min(...requests.map(growthOf));
+    this.#trouble = {
+      code: code === "full" || code === "disk-full" ? code : "failed",
+      problem: message,
+      sinceMs: this.#trouble?.sinceMs ?? Date.now(),
+      growth,
+    };
+  }
+
+  /** On a full disk deletes go on, and at the bound what replaces, too: that says nothing of what was refused. */
+  #wentWell({ requests, isPart }: Group, { code, growth }: { readonly code: string; readonly growth: number }): void {
+    if (isPart) return;
+    const isOver =
+      code === "full"
+        ? usedBytes(envStats(this.#env)) + growth <= this.#maxBytes
+        : requests.some((request) => request.growth);
+    if (isOver) this.#trouble = undefined;
+  }
+
   #checkBound(request: Request, used: number): void {
-    let growth = 0;
-    for (const write of request.writes) if (write.json !== undefined) growth += write.bytes;
+    let growth = growthOf(request);
     if (used + growth <= this.#maxBytes) return;
     // At the bound, what replaces or moves without growing is still let through: a queue must be able to drain.
     for (const { key } of request.writes) {
@@ -388,6 +424,12 @@ export class Committer {
         "Reading and deleting go on; delete what is no longer needed, or raise the limit.",
     );
   }
+}
+
+function growthOf({ writes }: Request): number {
+  let growth = 0;
+  for (const write of writes) if (write.json !== undefined) growth += write.bytes;
+  return growth;
 }
 
 function formatBytes(bytes: number): string {

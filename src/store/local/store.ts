@@ -14,6 +14,7 @@ import type {
   SharedMap,
   Store,
   StoreStats,
+  StoreTrouble,
 } from "../../contracts/store.js";
 import { MIB } from "../../runtime/sizes.js";
 import { corrupt, StoreError, toStoreError } from "../store-error.js";
@@ -131,6 +132,10 @@ class LmdbStore implements Store, Backing {
 
   set onCommit(heard: ((ms: number) => void) | undefined) {
     if (this.#committer !== undefined) this.#committer.onCommit = heard;
+  }
+
+  get trouble(): StoreTrouble | undefined {
+    return this.#committer?.trouble;
   }
 
   map<V>(name: string): DurableMap<V> {
