@@ -115,6 +115,48 @@ describe("the operator's door", () => {
     expect(await ask(door.port ?? 0, "/nothing.js")).toMatchObject({ status: 404 });
   });
 
+  it("says with every answer what its pages may do, of refusals too, and that data is stored nowhere", async () => {
+    const { door } = openDoor();
+    const { port, headers } = await enter(door);
+    const scraper = { authorization: "Bearer tw_metrics" };
+    const sent: readonly [path: string, status: number, isData: boolean, options?: Parameters<typeof ask>[2]][] = [
+      ["/", 200, false],
+      ["/main.js", 200, false],
+      ["/nothing.js", 404, false],
+      ["/", 403, false, { headers: { host: "evil.example" } }],
+      ["/", 403, false, { headers: { origin: "https://evil.example" } }],
+      ["/api/status", 200, true, { headers }],
+      ["/api/nothing", 404, true, { headers }],
+      ["/api/status", 401, true],
+      ["/api/session", 403, true, { method: "POST", body: { code: "x" } }],
+      ["/metrics", 200, true, { headers: scraper }],
+    ];
+    for (const [path, status, isData, options] of sent) {
+      const answer = await ask(port, path, options);
+      expect({ path, status: answer.status }).toEqual({ path, status });
+      expect(answer.headers, path).toMatchObject({
+        "content-security-policy":
+          "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; media-src 'self' blob:; " +
+          "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+      });
+      if (isData) expect(answer.headers["cache-control"], path).toBe("no-store");
+    }
+    const feed = await new Promise<IncomingHttpHeaders>((done, fail) => {
+      const asked = request({ port, host: "127.0.0.1", path: "/api/feed", headers, agent: false });
+      asked.once("error", fail);
+      asked.once("response", (response) => {
+        done(response.headers);
+        response.destroy();
+      });
+      asked.end();
+    });
+    expect(feed).toMatchObject({ "cache-control": "no-store", "x-content-type-options": "nosniff" });
+  });
+
   it("gives the page at the address of a thing whose name has dots, slashes and percent signs", async () => {
     const { door } = openDoor();
     await door.link("operator");
