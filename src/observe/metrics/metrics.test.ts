@@ -321,6 +321,93 @@ describe("the metrics of a gateway", () => {
     expect(text).not.toContain('mailbox="');
   });
 
+  it("have the buckets of the convention with three faster ones before them, and finer ones for our own share", () => {
+    const { metrics, happenings, write, gauges } = all();
+    for (const ms of [0.9, 1, 3, 4_000, 400_000]) metrics.take(record({ ms, serverMs: ms / 2, transport: "pipe" }));
+    happenings.sessionOpened("a", 0, false);
+    happenings.sessionClosed("a", "2025-11-25", 45_000);
+    happenings.disconnected("files", 7_000, "unavailable");
+    const { samples, types } = read(write());
+    gauges.close();
+    const buckets = (histogram: string) =>
+      samples
+        .filter(({ name }) => name === `${histogram}_bucket`)
+        .map(({ labels, value }) => [labels["le"], value] as const);
+    const convention = ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "30", "60", "120", "300"];
+    const bounds = ["0.001", "0.0025", "0.005", ...convention, "+Inf"];
+    // Each bucket has those of the ones before it.
+    const counted = (from: readonly (readonly [bound: string, count: number])[]) =>
+      bounds.map((bound, at) => [
+        bound,
+        Math.max(0, ...from.map(([one, count]) => (bounds.indexOf(one) <= at ? count : 0))),
+      ]);
+    // A time that is a bound is in its bucket.
+    expect(buckets("mcp_server_operation_duration_seconds")).toEqual(
+      counted([
+        ["0.001", 2],
+        ["0.005", 3],
+        ["5", 4],
+        ["+Inf", 5],
+      ]),
+    );
+    expect(buckets("mcp_client_operation_duration_seconds")).toEqual(
+      counted([
+        ["0.001", 2],
+        ["0.0025", 3],
+        ["2", 4],
+        ["300", 5],
+      ]),
+    );
+    expect(buckets("mcp_server_session_duration_seconds")).toEqual(counted([["60", 1]]));
+    expect(buckets("mcp_client_session_duration_seconds")).toEqual(counted([["10", 1]]));
+    expect(buckets("toolway_own_seconds")).toEqual([
+      ...[
+        ["0.00005", 0],
+        ["0.0001", 0],
+        ["0.00025", 0],
+        ["0.0005", 2],
+        ["0.001", 2],
+        ["0.0025", 3],
+      ],
+      ...[
+        ["0.005", 3],
+        ["0.01", 3],
+        ["0.025", 3],
+        ["0.05", 3],
+        ["0.1", 3],
+        ["+Inf", 5],
+      ],
+    ]);
+    const labelsOf = (name: string) => samples.find((one) => one.name === name)?.labels;
+    expect(labelsOf("mcp_server_session_duration_seconds_sum")).toEqual({ mcp_protocol_version: "2025-11-25" });
+    expect(labelsOf("mcp_client_session_duration_seconds_sum")).toEqual({
+      toolway_server: "files",
+      error_type: "unavailable",
+    });
+    for (const [name, type] of types)
+      if (name.endsWith("_seconds") && name.startsWith("mcp_")) expect(type).toBe("histogram");
+  });
+
+  it("have the bytes of requests, and of replies whose length is known, each way, and the open files of the process", () => {
+    const { metrics, write, gauges } = all();
+    metrics.take(record({ bytesIn: 300, bytes: 4_000 }));
+    metrics.take(record({ bytesIn: 20, bytes: undefined }));
+    metrics.take(record({ bytesIn: 5, bytes: 70, outcome: "rpc-error", errorCode: -32602 }));
+    const { samples, types } = read(write());
+    gauges.close();
+    expect(types.get("toolway_bytes_total")).toBe("counter");
+    const bytes = samples.filter(({ name }) => name === "toolway_bytes_total");
+    expect(Object.fromEntries(bytes.map(({ labels, value }) => [labels["direction"], value]))).toEqual({
+      from_agent: 325,
+      to_agent: 4_070,
+    });
+    const value = (wanted: string) => samples.find(({ name }) => name === wanted)?.value;
+    if (process.platform !== "linux") return;
+    // Standard input, output and error at least, and not more than there may be.
+    expect(value("process_open_fds")).toBeGreaterThan(2);
+    expect(value("process_open_fds")).toBeLessThanOrEqual(value("process_max_fds") ?? 0);
+  });
+
   it("are the same for programs that read JSON", () => {
     const { metrics, write, gauges } = all({}, "json");
     metrics.take(record({}));
