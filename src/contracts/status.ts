@@ -43,6 +43,12 @@ export interface EngineSeen {
   readonly gateways: readonly EngineGatewaySeen[];
 }
 
+/**
+ * A gateway that is drained goes on answering for so long after its /readyz said so: balancers look every second or two, and what
+ * they send it until then must not be refused.
+ */
+export const DRAIN_NOTICE_MS = 5_000;
+
 /** One of the gateways that share an engine. */
 export interface EngineGatewaySeen {
   readonly gateway: string;

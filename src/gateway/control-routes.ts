@@ -230,7 +230,7 @@ export async function drainRoutes(gateway: Drainable, stop: StopGateway | undefi
   // The gateway closes by itself then, and says why; the process around it has nothing left to do.
   if (stop !== undefined) gateway.state.onMarked(() => stop({ drainMs: 0 }));
   // Loaded by those alone who share one.
-  const { Drain, DrainError } = await import("./engine/drain.js");
+  const { balancersTold, Drain, DrainError } = await import("./engine/drain.js");
   const seen = () => gateway.status().engine?.gateways ?? [];
   const wordsOf = (name: string) => {
     const place = seen().find((one) => one.gateway === name)?.place;
@@ -241,9 +241,11 @@ export async function drainRoutes(gateway: Drainable, stop: StopGateway | undefi
     {
       begin(drainMs) {
         if (stop === undefined) throw new DrainError("denied", "The program that embeds this gateway ends it itself.");
+        const told = balancersTold(engine);
         void gateway
           .leave()
           .catch((error: unknown) => gateway.log.error("not everything was handed over", { error }))
+          .then(() => told)
           .finally(() => stop({ drainMs }));
       },
       asked: (by, outcome) => {

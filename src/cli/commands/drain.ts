@@ -1,6 +1,6 @@
 // `toolway drain`: takes one of several gateways on an engine out of use, from any of them, and waits until it is gone.
 
-import type { EngineGatewaySeen } from "../../contracts/status.js";
+import { DRAIN_NOTICE_MS, type EngineGatewaySeen } from "../../contracts/status.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { sleep } from "../../runtime/wait.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
@@ -66,8 +66,8 @@ export const drain = defineCommand({
         hint: "`toolway drain` shows what it has left.",
       });
     }
-    const ends = `ends within ${Math.ceil(answer.drainMs / 1000)} s`;
     const isLast = before.every(({ gateway, isLeaving }) => gateway === answer.gateway || isLeaving);
+    const ends = `ends within ${Math.ceil((answer.drainMs + (isLast ? 0 : DRAIN_NOTICE_MS)) / 1000)} s`;
     if (input.json) printJson(io, { drained: answer.gateway });
     else if (!isLast) print(io, `Gateway ${answer.gateway} has handed over, and ${ends}.`);
     else print(io, `Gateway ${answer.gateway} ${ends}. No other is there: what it had in hand waits in the engine.`);

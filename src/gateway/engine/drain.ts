@@ -2,6 +2,7 @@
 // SIGTERM. What stopping is, is the gateway's own; this finds the one that is meant, and passes it on.
 
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
+import { DRAIN_NOTICE_MS } from "../../contracts/status.js";
 import { CodedError } from "../../runtime/expected-error.js";
 
 /** The question that a gateway is asked by another. */
@@ -21,6 +22,13 @@ interface Drained {
 
 export class DrainError extends CodedError<"not-found" | "denied"> {
   override readonly name = "DrainError";
+}
+
+/** Resolves when balancers have seen that it leaves: at once where there is no other that agents could be sent to. */
+export async function balancersTold({ self, partitions }: GatewayEngine): Promise<void> {
+  if (partitions.gateways().every(({ gateway, isLeaving }) => gateway === self || isLeaving)) return;
+  // Whoever is stopped meanwhile has nothing to wait for.
+  await new Promise((told) => setTimeout(told, DRAIN_NOTICE_MS).unref());
 }
 
 export class Drain {
