@@ -56,6 +56,8 @@ export function lastOf(answer: WireAnswer): string {
 export interface HttpWire extends Wire {
   readonly sessionId: string;
   readonly initialized: string;
+  /** What each of its requests says of the session. */
+  readonly headers: Readonly<Record<string, string>>;
   post(text: string, headers?: Record<string, string>): Promise<WireAnswer>;
 }
 
@@ -96,6 +98,7 @@ export async function openHttpWire(url: string, version = "2025-11-25", capabili
   const wire = {
     sessionId,
     initialized: lastOf(opened),
+    headers,
     send,
     post: send,
     async close() {
