@@ -200,6 +200,20 @@ function packedFiles(): string[] {
   return pack?.files.map(({ path }) => path) ?? [];
 }
 
+it("the majors of Node that documents call tested are those that the tests run on [documents-true]", async () => {
+  // A specifier that is no literal leaves the types of the plain JavaScript to this line.
+  const file: string = "../scripts/node-versions.mjs";
+  const { TESTED_MAJORS } = (await import(file)) as { readonly TESTED_MAJORS: readonly number[] };
+  const tested = `${TESTED_MAJORS.slice(0, -1).join(", ")} and ${TESTED_MAJORS.at(-1)}`;
+  const lists = DOCUMENTS.filter((document) => document !== "CHANGELOG.md").flatMap((document) =>
+    [...read(document).matchAll(/\bNode (\d+(?:, \d+)* and \d+)/g)].map(([, majors]) => ({ document, majors })),
+  );
+  expect(lists.map(({ document }) => document)).toEqual(expect.arrayContaining(["README.md", "docs/faults.md"]));
+  expect(lists.filter(({ majors }) => majors !== tested)).toEqual([]);
+  const { engines } = JSON.parse(read("package.json")) as { readonly engines: { readonly node: string } };
+  expect(engines.node).toMatch(new RegExp(`^>=${TESTED_MAJORS[0]}\\.`));
+});
+
 describe("the package", () => {
   it("has what its documents link to [documents-true]", () => {
     const packed = packedFiles();
