@@ -52,6 +52,7 @@ export const INTEGRATION: readonly string[] = [
   "src/gateway/runs/endpoint-for-runs.test.ts",
   "src/gateway/state/moved-pins.test.ts",
   "src/gateway/told.test.ts",
+  "src/gateway/token-look.test.ts",
   "src/gateway/behind-executor.test.ts",
   "src/gateway/caught-lists.test.ts",
   "src/gateway/control-routes.test.ts",

@@ -206,7 +206,7 @@ export class Gateway {
     this.#stages.mailboxes.acceptOn(endpoint.http);
     this.#stages.mailboxes.apply(this.config.mailboxes);
     this.#stages.sharing.apply(this.config.share, this.config.drainMs);
-    this.#tokenTimer = setInterval(() => this.#endHeld(), TOKEN_LOOK_MS).unref();
+    this.#tokenTimer ??= setInterval(() => this.#endHeld(), TOKEN_LOOK_MS).unref();
     // It still is the turn in which it began to listen: no request has been read, so none finds the servers missing.
     if (this.#startServers === "listening") this.#start();
     return { url: endpoint.url };
@@ -251,6 +251,7 @@ export class Gateway {
     endsWithToken = false,
   ): Promise<void> {
     if (this.#closing !== undefined) return;
+    if (endsWithToken) this.#tokenTimer ??= setInterval(() => this.#endHeld(), TOKEN_LOOK_MS).unref();
     const log: StdioEndpointOptions["log"] = (event) =>
       this.log.warn(`stdio: ${event.kind === "failed" ? String(event.error) : event.why}`);
     const { sealer } = this.#state;
