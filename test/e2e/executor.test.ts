@@ -201,6 +201,27 @@ describe.concurrent("an executor that dials in [exec-8]", () => {
     expect(gateway.log() + executor.log() + stranger.log()).not.toContain(office);
   });
 
+  it("with a token for two names opens the doors of both, and of no other, not even that of its id", async () => {
+    const { entry } = await wiki();
+    const mcpServers = { wiki: { ...entry, via: "annex" } };
+    const gateway = await startGateway({ mcpServers, executors: { office: {}, lab: {}, annex: {} } }, { auth: true });
+    const role = ["--id", "office", "--role", "executor"];
+    const created = await toolway(gateway, "token", "create", ...role, "--name", "lab,annex");
+    expect(created).toMatchObject({ code: 0, err: "" });
+    const token = created.out.trim();
+    const dial = (name: string) =>
+      startExecutor(["--connect", `ws://127.0.0.1:${gateway.port}/executors/${name}`], token);
+    const stranger = dial("office");
+    await until("the refusal", () => /403/.test(stranger.log()));
+    for (const name of ["lab", "annex"]) dial(name);
+    for (const name of ["lab", "annex"]) await connected(gateway, name);
+    const agent = await createToken(gateway, "ann", "default");
+    await until("the tools", () => hasTool(gateway.url, "sleep", agent));
+    expect(await slept(gateway.url, "through the annex", 1, agent)).toBe("through the annex");
+    expect((await executorOf(gateway, "office")).members).toEqual([]);
+    expect((await toolway(gateway, "token", "list")).out).toMatch(/^office +executor lab, annex /m);
+  });
+
   it("that is missing is what the server's status says; when it comes, the server is up [menu-survives]", async () => {
     const { entry } = await wiki("slow", { connectTimeoutMs: 3_000, restarts: { max: 0 }, ejectedProbeMs: 0 });
     const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: { noAuth: true } } });

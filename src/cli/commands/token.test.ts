@@ -115,10 +115,15 @@ describe("tokens", () => {
   it("of executors that the config does not have are made, with a remark [status-true]", async () => {
     const executors = { mcpServers: { a: { url: "http://a", via: "office" } }, executors: { office: {}, lab: {} } };
     writeFileSync(join(folder, "toolway.json"), JSON.stringify(executors));
-    fakeGateway({ "/tokens": { token: "tw_new" } });
+    const fake = fakeGateway({ "/tokens": { token: "tw_new" } });
     const create = (...more: string[]) => run(["token", "create", "--role", "executor", ...more]);
     expect((await create("--id", "office")).err).toBe("");
-    expect((await create("--id", "x", "--name", "lab,office")).err).toBe("");
+    expect((await create("--id", "x", "--name", "lab, office")).err).toBe("");
+    // Without names the gateway takes the one that equals the id.
+    expect(fake.requests.filter(({ body }) => body !== undefined)).toEqual([
+      { path: "/tokens", body: { id: "office", role: "executor" } },
+      { path: "/tokens", body: { id: "x", role: "executor", names: ["lab", "office"] } },
+    ]);
     expect((await create("--id", "ofice")).err).toBe(
       'The config has no executor "ofice" under "executors": nobody is let in by that name. ' +
         'Did you mean "office"? Then revoke this one, and make another.\n',
