@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Agent } from "../../test/fixtures/agent.js";
 import { names, StandInServer, setUpPipeline, tools } from "../../test/fixtures/pipeline.js";
-import { FirstLists } from "./wait-for-lists.js";
+import { FirstLists, renewed } from "./wait-for-lists.js";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -24,6 +24,21 @@ describe("the wait for a first list", () => {
     const first = new FirstLists();
     expect(first.tries([server("read", true), server("kept")], (name) => name !== "kept", 0)).toEqual([]);
   });
+});
+
+it("a list that is read again is waited for once, for 250 ms, however many readings hang [menu-current] [one-bad-server]", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const never = new Promise<void>(() => {});
+  let isOver = false;
+  void renewed([never, never, Promise.resolve()]).then(() => {
+    isOver = true;
+  });
+  await vi.advanceTimersByTimeAsync(249);
+  expect(isOver).toBe(false);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(isOver).toBe(true);
+  // Where all have ended nothing is waited for.
+  await renewed([Promise.resolve()]);
 });
 
 it("a first list is not empty where a server is up a moment later, and list_changed follows for those that come later [menu-current]", async () => {

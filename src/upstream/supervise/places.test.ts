@@ -47,11 +47,11 @@ describe("a session that wants a connection of its own", () => {
 
   it("takes the place of the one that was unused the longest, once that is ten minutes [bounded]", () => {
     const [old, older] = [place("ada", { usedMs: 200 }), place("ada", { usedMs: 100 })];
-    const all = [old, older, ...full({ usedMs: GIVES_WAY_MS }).slice(2)];
-    expect(makeRoom(all, "ada", CAPACITY, GIVES_WAY_MS + 99)).toBeUndefined();
-    expect(makeRoom(all, "ada", CAPACITY, GIVES_WAY_MS + 100)).toEqual([older]);
+    const all = [old, older, ...full({ usedMs: 600_000 }).slice(2)];
+    expect(makeRoom(all, "ada", CAPACITY, 600_099)).toBeUndefined();
+    expect(makeRoom(all, "ada", CAPACITY, 600_100)).toEqual([older]);
     older.inFlight = 1;
-    expect(makeRoom(all, "ada", CAPACITY, GIVES_WAY_MS + 199)).toBeUndefined();
+    expect(makeRoom(all, "ada", CAPACITY, 600_199)).toBeUndefined();
   });
 
   it("takes its own principal's before another's", () => {
