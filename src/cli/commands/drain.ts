@@ -10,7 +10,7 @@ import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { drainMsOf, drainOption } from "../line/drain.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
 import { type Io, print, printJson } from "../line/io.js";
-import { heading, oneLine, styleOf, table } from "../text/print.js";
+import { fittedTable, heading, oneLine, styleOf } from "../text/print.js";
 
 /** To hand over 64 partitions, and for a machine that is busy. */
 const END_MS = 30_000;
@@ -91,10 +91,10 @@ function list(io: Io, gateways: readonly Listed[], json: boolean): ExitCode {
     ]);
     print(
       io,
-      table([
-        heading(style, ["GATEWAY", "MACHINE", "ADDRESS", "PARTITIONS", "VERSION", "CONFIG", "HASH", ""]),
-        ...rows,
-      ]),
+      fittedTable(
+        [heading(style, ["GATEWAY", "MACHINE", "ADDRESS", "PARTITIONS", "VERSION", "CONFIG", "HASH", ""]), ...rows],
+        io,
+      ),
     );
   }
   return Exit.ok;

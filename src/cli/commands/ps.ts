@@ -5,7 +5,7 @@ import { addressOf } from "../gateway/which.js";
 import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
 import { hinted, print, printJson, shortPath, shown } from "../line/io.js";
-import { heading, longDuration, styleOf, table } from "../text/print.js";
+import { fittedTable, heading, longDuration, styleOf } from "../text/print.js";
 
 export const ps = defineCommand({
   metadata: {
@@ -50,7 +50,7 @@ export const ps = defineCommand({
       longDuration(Math.max(0, Date.now() - Date.parse(gateway.startedAt))),
       shown(shortPath(io, gateway.stateDir), io.isTTY),
     ]);
-    print(io, table([heading(style, ["PID", "CONFIG", "ENDPOINT", "UP", "STATE"]), ...rows]));
+    print(io, fittedTable([heading(style, ["PID", "CONFIG", "ENDPOINT", "UP", "STATE"]), ...rows], io));
     return Exit.ok;
   },
 });

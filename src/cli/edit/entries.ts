@@ -10,7 +10,7 @@ import { configPathFor } from "../gateway/source.js";
 import { gatewayFor } from "../gateway/which.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
-import { count, heading, oneLine, type Style, styleOf, table } from "../text/print.js";
+import { count, fittedTable, heading, oneLine, type Style, styleOf } from "../text/print.js";
 import { readConfigText, writeConfigText } from "./config-file.js";
 
 /** A command line in a table; `--json` has the whole. */
@@ -52,7 +52,7 @@ export function listServers(input: ListInput, io: Io): ExitCode {
     disabled ? style.dim("off") : stateOf(misconfigured, fatal, style),
     oneLine(whatOf(entry), WHAT_WIDTH),
   ]);
-  print(io, table([heading(style, ["SERVER", "KIND", "STATE", "WHAT"]), ...rows]));
+  print(io, fittedTable([heading(style, ["SERVER", "KIND", "STATE", "WHAT"]), ...rows], io));
   print(io, style.dim(`\n${count(servers.length, "server")} in ${shortPath(io, path)}.`));
   for (const { name, misconfigured } of told) {
     if (misconfigured !== undefined) print(io, `${style.bold(name)} is misconfigured: ${misconfigured}`);

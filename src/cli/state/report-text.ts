@@ -1,17 +1,13 @@
 // What became of a move, for people.
 
 import type { MoveReport } from "../gateway/move.js";
-import { count, heading, type Style, table } from "../text/print.js";
+import type { Io } from "../line/io.js";
+import { count, fittedTable, heading, styleOf } from "../text/print.js";
 
 /** So many are shown; the rest is counted. */
 const CONFLICTS_SHOWN = 10;
 
-export function moveReportText(
-  report: MoveReport,
-  isDryRun: boolean,
-  target: "engine" | "local",
-  style: Style,
-): string {
+export function moveReportText(report: MoveReport, isDryRun: boolean, target: "engine" | "local", io: Io): string {
   const { from, to, kinds, conflicts, moved } = report;
   const rows = kinds.map(({ kind, count: all, hash, written, removed }) => {
     const there = all - written;
@@ -22,7 +18,8 @@ export function moveReportText(
     ];
     return [kind, String(all), all === 0 ? "" : hash, notes.join(", ")];
   });
-  const lines = [`From ${from}`, `to ${to}`, "", table([heading(style, ["KIND", "COUNT", "HASH", ""]), ...rows]), ""];
+  const head = heading(styleOf(io), ["KIND", "COUNT", "HASH", ""]);
+  const lines = [`From ${from}`, `to ${to}`, "", fittedTable([head, ...rows], io), ""];
   if (conflicts.length > 0) {
     lines.push(`Nothing was moved. ${count(conflicts.length, "conflict")}:`);
     for (const { kind, key, why } of conflicts.slice(0, CONFLICTS_SHOWN)) lines.push(`  ${kind} ${key} ${why}`);

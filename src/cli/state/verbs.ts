@@ -7,7 +7,6 @@ import { sourceFor } from "../gateway/source.js";
 import { confirm } from "../line/ask.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson, shortPath } from "../line/io.js";
-import { styleOf } from "../text/print.js";
 import { moveReportText } from "./report-text.js";
 
 /** A person who sees nothing for longer wonders whether anything happens. */
@@ -55,7 +54,7 @@ export async function runMove(
   io.signal.removeEventListener("abort", tellCutOff);
   if (input.json) printJson(io, { ...report, dryRun: input.dryRun });
   else {
-    print(io, moveReportText(report, input.dryRun, to, styleOf(io)));
+    print(io, moveReportText(report, input.dryRun, to, io));
     if (report.moved && to === "local") note(io, 'Take "engine" out of the config before the gateway is started.');
   }
   return report.conflicts.length > 0 ? Exit.failure : Exit.ok;

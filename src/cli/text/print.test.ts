@@ -38,6 +38,28 @@ describe("tables on a terminal [status-true]", () => {
     expect(text).toMatch(/^a-server-w.*… +down/m);
   });
 
+  it("count letters as a terminal draws them: wide ones twice, and accents of their own not at all", () => {
+    const wide = [
+      ["日本語のサーバー", "x"],
+      ["e\u0301te\u0301", "y"],
+      ["🚀🚀", "z"],
+    ];
+    expect(fittedTable(wide, { isTTY: true, columns: 80 }).split("\n")).toEqual([
+      "日本語のサーバー  x",
+      `e\u0301te\u0301${" ".repeat(15)}y`,
+      `🚀🚀${" ".repeat(14)}z`,
+    ]);
+    expect(fittedTable([["日本語のサーバー", "0123456789"]], { isTTY: true, columns: 21 })).toBe(
+      "日本語の…   01234567…",
+    );
+  });
+
+  it("cut every column but the first further where there are many for the width", () => {
+    const many = [Array.from({ length: 8 }, (_, i) => `${i} and a long text`)];
+    expect(fittedTable(many, { isTTY: true, columns: 70 })).toHaveLength(70);
+    expect(fittedTable(many, { isTTY: true, columns: 40 })).toBe("0 and a…  1 a…  2 a…  3 a…  4 a…  5 a…  6 a…  7 a…");
+  });
+
   it("keep names readable on the narrowest, and are whole where there is room or no terminal", () => {
     expect(fittedTable(rows, { isTTY: true, columns: 5 })).toMatch(/^a-serve… {2}/m);
     for (const io of [{ isTTY: true, columns: 200 }, { isTTY: true }, { isTTY: false, columns: 10 }]) {

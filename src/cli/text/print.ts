@@ -33,9 +33,24 @@ const COLOURS = /(\u001b\[[0-9;]*m)/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colour codes start with ESC
 const COLOUR_ALONE = /^\u001b\[[0-9;]*m$/;
 
-/** How wide a cell is on the screen: without colours, and characters rather than UTF-16 units. */
+/** What terminals draw two columns wide: East Asian wide and fullwidth letters, and emoji. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{17000}-\u{18cff}\u{1b000}-\u{1b2ff}\u{20000}-\u{3fffd}\p{Emoji_Presentation}]/u;
+
+/** What is drawn over the letter before it. */
+const COMBINING = /[\p{Mn}\p{Me}\u200b-\u200d]/u;
+
+function letterWidth(letter: string): number {
+  // Most are ASCII.
+  if (letter < "\u0300") return 1;
+  return COMBINING.test(letter) ? 0 : WIDE.test(letter) ? 2 : 1;
+}
+
+/** How many columns of the screen a cell takes: without colours, and of letters as a terminal draws them. */
 function width(cell: string): number {
-  return [...cell.replace(COLOUR, "")].length;
+  let columns = 0;
+  for (const letter of cell.replace(COLOUR, "")) columns += letterWidth(letter);
+  return columns;
 }
 
 type Rows = readonly (readonly string[])[];
@@ -54,8 +69,11 @@ function oneLineEach(row: readonly string[]): string[] {
 /** Between two columns. */
 const GAP = 2;
 
-/** A column is not cut below this: less of a name tells nothing. */
+/** No column is cut below this while another is wider: less of a name tells little. */
 const MIN_WIDTH = 8;
+
+/** The least that columns have where that is not enough; the first keeps the names readable. */
+const NARROWEST = 4;
 
 /**
  * The same within the width of a terminal: the widest columns give way first, and what is cut ends with "…". Where
@@ -65,22 +83,31 @@ export function fittedTable(given: Rows, io: Pick<Io, "isTTY" | "columns">): str
   const rows = given.map(oneLineEach);
   const widths = widthsOf(rows);
   const room = io.isTTY && io.columns !== undefined && io.columns > 0 ? io.columns : Number.POSITIVE_INFINITY;
-  let over = widths.reduce((sum, one) => sum + one + GAP, -GAP) - room;
-  while (over > 0) {
-    const widest = Math.max(...widths);
-    if (widest <= MIN_WIDTH) break;
-    const at = widths.lastIndexOf(widest);
-    const second = Math.max(MIN_WIDTH, ...widths.filter((_, i) => i !== at));
-    // Down to the next widest, and by one at least, so that it ends.
-    const less = Math.min(over, Math.max(1, widest - second), widest - MIN_WIDTH);
-    widths[at] = widest - less;
-    over -= less;
-  }
+  const over = widths.reduce((sum, one) => sum + one + GAP, -GAP) - room;
+  const left = narrow(widths, over, { from: 0, least: MIN_WIDTH });
+  narrow(widths, left, { from: 1, least: NARROWEST });
   return aligned(
     rows.map((row) => row.map((cell, i) => cut(cell, widths[i] ?? 0))),
     widths,
     "",
   );
+}
+
+/** Takes so much from the widest columns, `from` this one on. Returns what could not be taken. */
+function narrow(widths: number[], over: number, { from, least }: { from: number; least: number }): number {
+  let left = over;
+  while (left > 0) {
+    const givers = widths.map((one, i) => (i >= from && one > least ? one : 0));
+    const widest = Math.max(...givers);
+    if (widest === 0) break;
+    const at = givers.lastIndexOf(widest);
+    const second = Math.max(least, ...givers.filter((_, i) => i !== at));
+    // Down to the next widest, and by one at least, so that it ends.
+    const less = Math.min(left, Math.max(1, widest - second));
+    widths[at] = widest - less;
+    left -= less;
+  }
+  return left;
 }
 
 function widthsOf(rows: readonly (readonly string[])[]): number[] {
@@ -104,17 +131,19 @@ function aligned(rows: readonly (readonly string[])[], widths: readonly number[]
     .join("\n");
 }
 
-/** At most so many characters of a cell; its colours stay whole. */
+/** At most so many columns of a cell; its colours stay whole. */
 function cut(cell: string, limit: number): string {
   if (width(cell) <= limit) return cell;
   let left = limit - 1;
   const kept = cell.split(COLOURS).map((part) => {
     if (COLOUR_ALONE.test(part)) return part;
-    const letters = [...part];
-    const some = letters.slice(0, left).join("");
-    const isCut = left >= 0 && letters.length > left;
-    left = isCut ? -1 : left - letters.length;
-    return isCut ? `${some}…` : some;
+    let some = "";
+    for (const letter of part) {
+      if (left < 0) break;
+      left -= letterWidth(letter);
+      some += left < 0 ? "…" : letter;
+    }
+    return some;
   });
   return kept.join("");
 }
