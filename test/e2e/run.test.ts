@@ -399,6 +399,26 @@ describe("a line of toolway run", () => {
     expect(role.text).toMatch(/raeder.*reader/s);
   });
 
+  it("does not start opencode without Toolway where its variable cannot be read, but with --fallback [told-why] [run-foreground]", async () => {
+    const state = join(await temporaryDirectory(), "state");
+    const at = ["--config", gateway.configPath, "--state", state];
+    const wrong = { OPENCODE_CONFIG_CONTENT: "{ canary" };
+    const [refused, dry, alone] = await Promise.all([
+      ended(["opencode", "--", "x"], wrong, at),
+      ended(["opencode", "--dry-run", "--", "x"], wrong, at),
+      ended(["opencode", "--fallback", "--", "x"], wrong, at),
+    ]);
+    for (const { code, text, report } of [refused, dry]) {
+      expect([code, report]).toEqual([2, undefined]);
+      expect(text).toMatch(/OPENCODE_CONFIG_CONTENT is set and is no JSON.*env -u OPENCODE_CONFIG_CONTENT/s);
+      expect(text).not.toContain("canary");
+    }
+    expect([alone.code, alone.report?.argv]).toEqual([3, ["x"]]);
+    expect(alone.text).toMatch(/is no JSON.*with its own servers alone/s);
+    // Nothing was begun for it.
+    expect(existsSync(join(state, "gateway.log"))).toBe(false);
+  });
+
   it("says why no gateway can be had, and with --fallback starts the client with its own servers alone [run-foreground]", async () => {
     const broken = join(home, "broken.json");
     writeFileSync(broken, '{ "mcpServers": 7, "headers": "$' + '{CANARY_KEY}" }');

@@ -10,6 +10,11 @@ import { type AgentPlan, type RunClient, type RunFacts, SECRET_VARIABLE, willRef
 const title = "opencode";
 const CONTENT = "OPENCODE_CONFIG_CONTENT";
 
+const NO_JSON = {
+  message: `${CONTENT} is set and is no JSON, so that Toolway's entry cannot be put into it.`,
+  hint: `Mend it, or leave it out of this run: \`env -u ${CONTENT} toolway run opencode\`.`,
+};
+
 export const opencode: RunClient = {
   id: "opencode",
   title,
@@ -22,9 +27,7 @@ function plan(facts: RunFacts): AgentPlan {
   const { url, args, only, approve, env } = facts;
   const given = env[CONTENT] ?? "";
   const before = contentOf(given);
-  if (before === undefined) {
-    return { args, env: {}, files: [], notes: [`${CONTENT} is set and is no JSON: opencode gets it as it is.`] };
-  }
+  if (before === undefined) return { args, env: {}, files: [], notes: [], mistake: NO_JSON };
   const { OPENCODE_CONFIG: file = "", OPENCODE_CONFIG_DIR: dir = "" } = env;
   const named = dir === "" ? [] : [join(dir, "opencode.json"), join(dir, "opencode.jsonc")];
   const more = [...(file === "" ? [] : [file]), ...named];

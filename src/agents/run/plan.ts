@@ -52,6 +52,8 @@ export interface AgentPlan {
   readonly home?: { readonly from: string; readonly to: string; readonly entry: string } | undefined;
   /** What the user should know before the start. */
   readonly notes: readonly string[];
+  /** Why the client cannot be given our entry, and what to do: it is then not started as if it had it. */
+  readonly mistake?: { readonly message: string; readonly hint: string } | undefined;
 }
 
 /** A client that can be run, and how it is. */

@@ -81,6 +81,8 @@ export async function runAgent(input: RunInput, around: RunSurroundings): Promis
   }
   let hold: RunHold;
   try {
+    // What stands against any plan is told before a gateway is started for it.
+    planFor(input, client, notYet(source), io);
     hold = await takeHold(source, request, io);
   } catch (error) {
     if (!input.fallback || io.signal.aborted) throw error;
@@ -184,6 +186,12 @@ function requestFor(input: RunInput, { io, say }: RunSurroundings): RunRequest {
   return { kind: "begin", client, as, role, context, process: ownMark() };
 }
 
+/** Where the agent would come in, while no gateway was asked. */
+function notYet(source: GatewaySource): Pick<RunFacts, "url" | "folder"> {
+  return { url: "http://127.0.0.1:PORT/mcp", folder: folderOf(source, "RUN") };
+}
+
+/** Throws a RunError where the client cannot be given our entry. */
 function planFor(
   input: RunInput,
   client: RunClient | undefined,
@@ -194,7 +202,9 @@ function planFor(
   const { home, cwd, env } = io;
   const isPiped = !io.isTTY;
   const facts = { ...place, args, only, approve, home, cwd, env, isPiped, platform: process.platform, read: readText };
-  return (client?.plan ?? planForCommand)(facts);
+  const plan = (client?.plan ?? planForCommand)(facts);
+  if (plan.mistake !== undefined) throw new RunError(plan.mistake.message, { hint: plan.mistake.hint, isUsage: true });
+  return plan;
 }
 
 /** The config that was named and the one that the gateway has may be two: what either refers to is not for the agent. */
@@ -209,8 +219,9 @@ async function dryRun(
   { io, endpoint, configInUse }: RunSurroundings,
 ): Promise<string> {
   const url = await endpoint(source);
-  const folder = folderOf(source, "RUN");
-  const plan = planFor(input, client, { url: url ?? "http://127.0.0.1:PORT/mcp", folder }, io);
+  const place = notYet(source);
+  const { folder } = place;
+  const plan = planFor(input, client, { ...place, ...(url === undefined ? {} : { url }) }, io);
   const { left } = environmentFor(input, [source.configPath, await configInUse(source)], io);
   return dryRunText({ program, plan, left, folder, isRunning: url !== undefined });
 }
