@@ -59,8 +59,9 @@ describe("what every client is given", () => {
     ["copilot", ["-p", "hi"]],
     ["qwen", ["-p", "hi"]],
   ])("says beforehand what a run will refuse in which nobody can be asked: %s [run-clean]", (word, args) => {
-    expect(plan(word, {}, { args }).notes.join()).toMatch(/will refuse calls .*--approve/);
-    expect(plan(word, {}, { args, approve: true }).notes).toEqual([]);
+    const files = { "/home/a/.gemini/trustedFolders.json": json({ "/work": "TRUST_FOLDER" }) };
+    expect(plan(word, files, { args }).notes.join()).toMatch(/will refuse calls .*--approve/);
+    expect(plan(word, files, { args, approve: true }).notes).toEqual([]);
     expect(plan(word).notes).toEqual([]);
   });
 
@@ -208,6 +209,16 @@ it("opencode gets its entry by the variable alone, merged with what the user has
   });
 });
 
+it.each(["{", "not json", "7 8"])(
+  "opencode is given nothing where the user's variable cannot be read, and it is said what to do: %s [run-clean]",
+  (text) => {
+    const { env, mistake } = plan("opencode", {}, { env: { OPENCODE_CONFIG_CONTENT: text } });
+    expect(env).toEqual({});
+    expect(mistake?.message).toContain("OPENCODE_CONFIG_CONTENT is set and is no JSON");
+    expect(mistake?.hint).toContain("env -u OPENCODE_CONFIG_CONTENT");
+  },
+);
+
 it("Gemini gets a home of its own, with the user's settings and the secret hidden from its shell [run-secret]", () => {
   const settings = {
     theme: "x",
@@ -233,6 +244,54 @@ it("Gemini gets a home of its own, with the user's settings and the secret hidde
     },
   });
   expect(args).toEqual(["--allowed-mcp-server-names=toolway", "--allowed-mcp-server-names", "mine"]);
+});
+
+describe("Gemini CLI without a terminal", () => {
+  const TRUSTED = "/home/a/.gemini/trustedFolders.json";
+  const said = (files: Readonly<Record<string, string>>, more: Partial<RunFacts> = {}) =>
+    plan("gemini", files, { args: ["-p", "hi"], cwd: "/work/deep", approve: true, ...more }).notes.join();
+  const told = (folders: Record<string, string>) => ({ [TRUSTED]: json(folders) });
+  const settings = (security: object) => ({ "/home/a/.gemini/settings.json": json({ security }) });
+
+  it.each<[string, Record<string, string>, Partial<RunFacts>?]>([
+    ["nothing is known of it", {}],
+    ["input or output is a pipe", {}, { args: [], isPiped: true }],
+    ["other folders are trusted", told({ "/work/deeper": "TRUST_FOLDER", "/wor": "TRUST_FOLDER" })],
+    ["a folder within it is trusted", told({ "/work/deep/er": "TRUST_FOLDER" })],
+    ["it is distrusted within a trusted one", told({ "/work/deep": "DO_NOT_TRUST", "/work": "TRUST_FOLDER" })],
+    ["the variable says another word", {}, { env: { GEMINI_CLI_TRUST_WORKSPACE: "1" } }],
+    ["the variable says no", told({ "/work": "TRUST_FOLDER" }), { env: { GEMINI_CLI_TRUST_WORKSPACE: "false" } }],
+    [
+      "the project itself says that no folder needs trust",
+      { "/work/deep/.gemini/settings.json": '{"security":{"folderTrust":{"enabled":false}}}' },
+    ],
+    ["it is let call every tool", {}, { args: ["--yolo", "-p", "hi"] }],
+  ])("is said beforehand to end in a folder that it does not trust: %s [run-clean]", (_, files, more) => {
+    expect(said(files, more)).toMatch(/^Gemini CLI will end at once in this run, with exit code 55: .*--skip-trust/);
+  });
+
+  it.each<[string, Record<string, string>, Partial<RunFacts>?]>([
+    ["there is one, which asks", {}, { args: [] }],
+    ["it is trusted", told({ "/work/deep": "TRUST_FOLDER" })],
+    ["one around it is trusted", told({ "/work": "TRUST_FOLDER", "/": "DO_NOT_TRUST" })],
+    ["the parent of one beside it is trusted", told({ "/work/deep/x": "TRUST_PARENT" })],
+    ["everything is trusted", told({ "/": "TRUST_FOLDER" })],
+    ["the line says so", {}, { args: ["--skip-trust", "-p", "hi"] }],
+    ["the variable says so", {}, { env: { GEMINI_CLI_TRUST_WORKSPACE: "true" } }],
+    ["folders need no trust", settings({ folderTrust: { enabled: false } })],
+    [
+      "another file says so",
+      { "/mine.json": json({ "/work": "TRUST_FOLDER" }) },
+      { env: { GEMINI_CLI_TRUSTED_FOLDERS_PATH: "/mine.json" } },
+    ],
+    [
+      "the file in its own home says so",
+      { "/mine/.gemini/trustedFolders.json": json({ "/work": "TRUST_FOLDER" }) },
+      { env: { GEMINI_CLI_HOME: "/mine" } },
+    ],
+  ])("is not said to end where it works: %s [run-clean]", (_, files, more) => {
+    expect(said(files, more)).toBe("");
+  });
 });
 
 it("Qwen Code gets a file of system settings, with those that the machine has [run-clean]", () => {
@@ -278,6 +337,23 @@ describe("the client's own servers, with --only", () => {
       'mcp_servers.theirs.command="false"',
       "mcp_servers.theirs.enabled=false",
     ]);
+  });
+
+  it("are named where Codex cannot switch them off, since their names do not fit on its line [run-clean]", () => {
+    const files = {
+      "/home/a/.codex/config.toml":
+        '[mcp_servers."a.b"]\ncommand = "x"\n[mcp_servers."my files"]\nurl = "u"\n[mcp_servers.plain]\ncommand = "x"\n',
+    };
+    const { args, notes } = plan("codex", files, { only: true });
+    expect(args.filter((word) => /^mcp_servers\.(?!toolway\.)/.test(word))).toEqual([
+      'mcp_servers.plain.command="false"',
+      "mcp_servers.plain.enabled=false",
+    ]);
+    expect(notes).toEqual([expect.stringMatching(/--only cannot hide .*: "a\.b", "my files"\. .*"enabled" to false/)]);
+    expect(plan("codex", files).notes).toEqual([]);
+    expect(
+      plan("codex", { "/home/a/.codex/config.toml": '[mcp_servers.plain]\ncommand = "x"\n' }, { only: true }).notes,
+    ).toEqual([]);
   });
 
   it("are switched off by name for Copilot, which brings some itself [run-clean]", () => {

@@ -47,6 +47,8 @@ function plan(facts: RunFacts): AgentPlan {
   // The last list counts: ours follows the user's own, and has all that is in them.
   const after = args.findLastIndex((word) => EXCLUDES.test(word)) + 1;
   const hidden = JSON.stringify([...new Set([...userExcludes(facts, more), SECRET_VARIABLE])]);
+  const others = only ? [...servers].filter(([one]) => one !== name) : [];
+  const staying = others.map(([one]) => one).filter((one) => !isPlainKey(one));
   const set = (key: string, value: unknown) => ["-c", `${key}=${JSON.stringify(value)}`];
   return {
     args: [
@@ -57,7 +59,7 @@ function plan(facts: RunFacts): AgentPlan {
       ...set(`${entry}.required`, true),
       ...set(`${entry}.startup_timeout_sec`, START_SECONDS),
       ...(approve ? set(`${entry}.default_tools_approval_mode`, "approve") : []),
-      ...(only ? [...servers].flatMap(([one, [own]]) => (one === name ? [] : switchedOff(one, own))) : []),
+      ...others.flatMap(([one, [own]]) => (isPlainKey(one) ? switchedOff(one, own) : [])),
       ...args.slice(0, after),
       ...["-c", `${EXCLUDE}=${hidden}`],
       ...args.slice(after),
@@ -66,6 +68,7 @@ function plan(facts: RunFacts): AgentPlan {
     files: [],
     notes: [
       ...notes,
+      ...(staying.length > 0 ? [stay(staying)] : []),
       ...(isHeadless(args) && !approve && !isUnguarded(args)
         ? [willRefuse(title, "`codex exec` cannot ask, and calls only tools that say that they change nothing")]
         : []),
@@ -75,13 +78,21 @@ function plan(facts: RunFacts): AgentPlan {
 
 /**
  * Codex does not read the file of a project that it does not trust, and starts with no entry that has neither a program nor an
- * address: so each gets one, which is never used. Keys of the command line are dotted, and a name with a dot in it cannot be
- * written so.
+ * address: so each gets one, which is never used.
  */
 function switchedOff(name: string, own: ClientFields): string[] {
-  if (!/^[\w-]+$/.test(name)) return [];
   const way = isHttp(own) ? 'url="http://127.0.0.1"' : 'command="false"';
   return [way, "enabled=false"].flatMap((word) => ["-c", `mcp_servers.${name}.${word}`]);
+}
+
+/** Keys of the command line are dotted, and a name with a dot in it, or a space, cannot be written so. */
+function isPlainKey(name: string): boolean {
+  return /^[\w-]+$/.test(name);
+}
+
+function stay(names: readonly string[]): string {
+  const which = names.map((name) => JSON.stringify(name)).join(", ");
+  return `--only cannot hide these servers of ${title}'s: ${which}. Its command line takes names of letters, digits, "_" and "-" alone: rename them, or set "enabled" to false in its config.`;
 }
 
 function isHeadless(args: readonly string[]): boolean {

@@ -1,7 +1,7 @@
 // Gemini CLI: has no option and no variable that adds a server. So it gets a home of the run's own, in which its settings
 // are the user's with our entry, and all else leads to the user's own folder. What goes back is run-folder.ts.
 
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Source } from "../../config/jsonc.js";
 import { geminiFolder } from "../import/clients.js";
 import { type ClientFields, strings, table } from "../import/values.js";
@@ -20,6 +20,12 @@ const title = "Gemini CLI";
 /** Gemini's own folder in what it takes for the home. */
 const DIRECTORY = ".gemini";
 const SETTINGS = "settings.json";
+
+const TRUST = "GEMINI_CLI_TRUST_WORKSPACE";
+const TRUSTED_FOLDERS = "trustedFolders.json";
+const WILL_END =
+  `${title} will end at once in this run, with exit code 55: without a terminal it works in trusted folders alone, and this is ` +
+  `none. Trust it once, in a ${title} that you start here by hand; or give it --skip-trust, or set ${TRUST}=true.`;
 
 export const gemini: RunClient = {
   id: "gemini",
@@ -48,6 +54,7 @@ function plan(facts: RunFacts): AgentPlan {
   };
   const isHeadless = hasOption(args, "-p", "--prompt") || facts.isPiped;
   const isOpen = hasOption(args, "--yolo", "-y", "--allowed-tools") || args.includes("yolo");
+  const isTrusting = table(security["folderTrust"])["enabled"] === false || isTrusted(facts, from);
   const home = join(folder, "gemini");
   return {
     args: [...(only ? [`--allowed-mcp-server-names=${name}`] : []), ...withOurName(args, name)],
@@ -56,6 +63,7 @@ function plan(facts: RunFacts): AgentPlan {
     home: { from, to: join(home, DIRECTORY), entry: name },
     notes: [
       ...notes,
+      ...(isHeadless && !isTrusting ? [WILL_END] : []),
       ...(isHeadless && !approve && !isOpen
         ? [willRefuse(title, "without a terminal it offers the tools of trusted servers alone")]
         : []),
@@ -65,6 +73,23 @@ function plan(facts: RunFacts): AgentPlan {
 
 function parsed(text: string | undefined): ClientFields {
   return table(new Source(text ?? "{}").read(() => {}));
+}
+
+/** Whether Gemini takes the folder for trusted, by the line, the environment, or what it was told before. */
+function isTrusted({ args, cwd, env, read }: RunFacts, from: string): boolean {
+  if (hasOption(args, "--skip-trust") || env[TRUST] === "true") return true;
+  if (env[TRUST] === "false") return false;
+  const told = parsed(read(env["GEMINI_CLI_TRUSTED_FOLDERS_PATH"] || join(from, TRUSTED_FOLDERS)));
+  // Of several that the folder is in, the longest path counts.
+  const around = Object.entries(told).filter(([path, level]) =>
+    isWithin(cwd, level === "TRUST_PARENT" ? dirname(path) : path),
+  );
+  const [, nearest] = around.sort(([a], [b]) => b.length - a.length)[0] ?? [];
+  return nearest === "TRUST_FOLDER" || nearest === "TRUST_PARENT";
+}
+
+function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
 }
 
 /** Whoever restricts the servers by name means the user's own: ours is there by the run. */
