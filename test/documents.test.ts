@@ -192,6 +192,18 @@ it("the figures of docs/performance.md are those of the bench's record [document
   }
 });
 
+it("the costs of docs/scale.md, and what a million needs by them, are those of the bench's record [documents-true]", async () => {
+  // @ts-expect-error the bench has no types
+  const { fillCapacity } = (await import("../bench/report/capacity.mjs")) as {
+    fillCapacity(page: string, results: object): string;
+  };
+  const page = read("docs/scale.md");
+  for (const file of readdirSync(join(root, "bench/recorded"))) {
+    const filled = fillCapacity(page, JSON.parse(read(`bench/recorded/${file}`)) as object);
+    expect(filled === page, `${file}: npm run capacity -- --page`).toBe(true);
+  }
+});
+
 /** npm reads all of the folder, so that it fails where something is built or goes meanwhile: asked within a test, it is asked again. */
 function packedFiles(): string[] {
   const args = ["pack", "--dry-run", "--json", "--ignore-scripts"];

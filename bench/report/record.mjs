@@ -4,10 +4,11 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { majorOf } from "../../scripts/node-versions.mjs";
 import { goalsOf } from "../goals.mjs";
+import { fillCapacity } from "./capacity.mjs";
 import { writeChart } from "./chart.mjs";
 import { fillDoc, PAGE_MAJOR } from "./doc.mjs";
 
-const DOCS = { page: inDocs("performance.md"), chart: inDocs("performance.svg") };
+const DOCS = { page: inDocs("performance.md"), chart: inDocs("performance.svg"), capacity: inDocs("scale.md") };
 
 /** More digits than these are noise, and make each record a large change. */
 const DIGITS = 4;
@@ -16,7 +17,7 @@ const DIGITS = 4;
  * What ran replaces what was recorded of it; what did not run stays.
  * @param {import("../target.mjs").Results} run
  * @param {string} file such as bench/recorded/node20.json
- * @param {{ page: string, chart: string }} docs are filled with the same figures
+ * @param {{ page: string, chart: string, capacity?: string }} docs are filled with the same figures
  */
 export function record(run, file, docs = DOCS) {
   const results = existsSync(file) ? merged(JSON.parse(readFileSync(file, "utf8")), run) : run;
@@ -26,6 +27,8 @@ export function record(run, file, docs = DOCS) {
   const kept = JSON.parse(text);
   writeFileSync(docs.page, fillDoc(readFileSync(docs.page, "utf8"), kept));
   if (majorOf(kept.machine?.node) === PAGE_MAJOR) writeChart(kept, docs.chart);
+  if (docs.capacity !== undefined)
+    writeFileSync(docs.capacity, fillCapacity(readFileSync(docs.capacity, "utf8"), kept));
 }
 
 /** By whole cases; but a run without peers leaves those of before, each with its ratio to the limit of its own rounds. */
