@@ -146,7 +146,7 @@ function Numbers({ inFlight }: { inFlight: number }) {
 const DAY_MS = 30_000;
 const A_DAY_MS = 86_400_000;
 
-/** What agents did not have to notice, in the last day or since the gateway was started. */
+/** What agents did not have to notice, in the last day or since that is counted. */
 function Unnoticed() {
   const day = useLooked<HistoryAnswer>("/history?window=day", DAY_MS)?.caught;
   if (day === undefined) return null;
@@ -157,8 +157,8 @@ function Unnoticed() {
     <section aria-labelledby="unnoticed">
       <h2 id="unnoticed">Nobody noticed</h2>
       <p>
-        {isWhole ? "In 24 h" : <Since at={day.since} suffix="" />}
-        {isWhole ? "" : " since the start"}:{" "}
+        {isWhole ? "In 24 h" : "Since "}
+        {isWhole ? null : <Since at={day.since} />}:{" "}
         {caught.map(({ text, href }, i) => (
           <span key={href}>
             {i > 0 ? ", " : ""}

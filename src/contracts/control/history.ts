@@ -43,7 +43,7 @@ export interface HistoryAnswer {
   readonly now: Omit<ServerSummary, "server"> & { readonly ownP50: number; readonly ownP95: number };
   /** Those that were called most come first. */
   readonly servers: readonly ServerSummary[];
-  /** What agents did not have to notice, by kind, in the last day or since the gateway was started, whatever the window. */
+  /** What agents did not have to notice, by kind, in the last day or since that is counted, whatever the window. */
   readonly caught: { readonly since: string; readonly counts: Readonly<Record<string, number>> };
   /** Undefined where no server is asked for, or nothing is known of it. */
   readonly line: ServerHistoryLine | undefined;

@@ -78,6 +78,7 @@ export class Lookout {
     this.#endingTokens = endingTokens;
     this.#saved = new SavedHistory({
       history: records.history,
+      caught,
       stateDir,
       clock: systemClock,
       warn: (text) => log.warn(text),

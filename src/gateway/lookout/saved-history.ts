@@ -3,6 +3,7 @@
 
 import { open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
+import type { CaughtDay } from "../../observe/calls/caught-day.js";
 import type { History } from "../../observe/calls/history.js";
 import type { Clock } from "../../runtime/clock.js";
 
@@ -12,6 +13,7 @@ const OWNER_ALONE = 0o600;
 
 export interface SavedHistoryParts {
   readonly history: History;
+  readonly caught: CaughtDay;
   /** Undefined where nothing outlives the process. */
   readonly stateDir: string | undefined;
   readonly clock: Pick<Clock, "wall">;
@@ -47,11 +49,11 @@ export class SavedHistory {
   }
 
   async #read(path: string): Promise<void> {
-    const { history, clock, warn } = this.#parts;
+    const { history, caught, clock, warn } = this.#parts;
     try {
       const bytes = await readFile(path);
       const { joinHistory } = await import("../../observe/calls/history-bytes.js");
-      joinHistory(history, bytes, clock.wall());
+      joinHistory(history, bytes, clock.wall(), caught);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
       warn(`what was called before is not known any more: ${path} cannot be read (${(error as Error).message})`);
@@ -59,15 +61,16 @@ export class SavedHistory {
   }
 
   async #write(path: string): Promise<void> {
-    const { history, warn } = this.#parts;
-    if (!history.isChanged) return;
+    const { history, caught, warn } = this.#parts;
+    if (!history.isChanged && !caught.isChanged) return;
     history.isChanged = false;
+    caught.isChanged = false;
     try {
       const { historyBytes } = await import("../../observe/calls/history-bytes.js");
       // Whole or not at all: a kill in the middle leaves the one before.
       const file = await open(`${path}.new`, "w", OWNER_ALONE);
       try {
-        await file.writeFile(historyBytes(history));
+        await file.writeFile(historyBytes(history, caught));
         await file.datasync();
       } finally {
         await file.close();

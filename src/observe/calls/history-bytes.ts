@@ -3,6 +3,7 @@
 
 import { endianness } from "node:os";
 import { isObject } from "../../protocol/jsonrpc.js";
+import type { CaughtDay, SavedCaught } from "./caught-day.js";
 import {
   DAY_HOURS,
   type History,
@@ -37,12 +38,14 @@ interface Head {
   readonly endian: string;
   /** Absent in what an earlier version has saved. */
   readonly sinceMs?: number | undefined;
+  /** Absent in what an earlier version has saved. */
+  readonly caught?: SavedCaught | undefined;
   readonly total: SavedLines;
   readonly own: SavedLines;
   readonly servers: readonly (SavedLines & { readonly name: string; readonly tools: readonly SavedTool[] })[];
 }
 
-export function historyBytes(history: History): Buffer {
+export function historyBytes(history: History, caught?: CaughtDay): Buffer {
   const blocks: ArrayBufferView[] = [];
   const saved = (lines: Lines): SavedLines => {
     blocks.push(...blocksOf(lines.hour.arrays), ...blocksOf(lines.day.arrays));
@@ -52,6 +55,7 @@ export function historyBytes(history: History): Buffer {
     form: FORM,
     endian: endianness(),
     sinceMs: history.sinceMs,
+    caught: caught?.saved,
     total: saved(history.total),
     own: saved(history.own),
     servers: [...history.servers].map(([name, { lines, tools }]) => ({
@@ -76,7 +80,7 @@ function hoursOf({ hour, hourCalls, hourErrors }: ToolUse): [number, number, num
 }
 
 /** Adds what was saved to what was called since the start. Throws where the bytes are not whole: nothing is added then. */
-export function joinHistory(history: History, bytes: Buffer, nowMs: number): void {
+export function joinHistory(history: History, bytes: Buffer, nowMs: number, caught?: CaughtDay): void {
   const end = bytes.indexOf(0x0a);
   const head = headOf(JSON.parse(bytes.toString("utf8", 0, Math.max(0, end))));
   let at = end + 1;
@@ -110,6 +114,7 @@ export function joinHistory(history: History, bytes: Buffer, nowMs: number): voi
   }
   if (at !== bytes.length) throw new Error("it is longer than it says");
   for (const act of acts) act();
+  if (head.caught !== undefined) caught?.join(head.caught, nowMs);
   const times = [head.sinceMs, history.sinceMs].filter((ms): ms is number => typeof ms === "number");
   if (times.length > 0) history.sinceMs = Math.min(...times);
 }
@@ -131,10 +136,24 @@ function joinTool(use: ToolUse, saved: SavedTool, buckets: Uint16Array, nowMs: n
 
 function areHours(hours: unknown): boolean {
   if (hours === undefined) return true;
-  if (!Array.isArray(hours) || hours.length > DAY_HOURS) return false;
-  return hours.every(
-    (one) => Array.isArray(one) && one.length === 3 && one.every((n) => Number.isInteger(n) && n >= 0),
+  return Array.isArray(hours) && hours.length <= DAY_HOURS && hours.every((one) => areCounts(one, 3));
+}
+
+/** Kinds are a handful of fixed words. */
+const MAX_CAUGHT_KINDS = 32;
+
+function isCaught(caught: unknown): boolean {
+  if (caught === undefined) return true;
+  if (!isObject(caught) || !Number.isFinite(caught["sinceMs"]) || !isObject(caught["kinds"])) return false;
+  const kinds = Object.values(caught["kinds"]);
+  return (
+    kinds.length <= MAX_CAUGHT_KINDS &&
+    kinds.every((steps) => Array.isArray(steps) && steps.every((one) => areCounts(one, 2)))
   );
+}
+
+function areCounts(counts: unknown, length: number): boolean {
+  return Array.isArray(counts) && counts.length === length && counts.every((n) => Number.isInteger(n) && n >= 0);
 }
 
 function headOf(value: unknown): Head {
@@ -155,7 +174,8 @@ function headOf(value: unknown): Head {
   const areServers =
     Array.isArray(head.servers) &&
     head.servers.every((one: unknown) => areLines(one) && isObject(one) && areTools(one["tools"]));
-  if (!areLines(head.total) || !areLines(head.own) || !areServers) throw new Error("its head is wrong");
+  if (!areLines(head.total) || !areLines(head.own) || !areServers || !isCaught(head.caught))
+    throw new Error("its head is wrong");
   return head;
 }
 

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { histories } from "../../../test/faults/length.js";
 import { type CallRecord, emptyRecord } from "../call-record.js";
+import { CaughtDay } from "./caught-day.js";
 import { History, MAX_TOOLS_OF_SERVER } from "./history.js";
 import { historyBytes, joinHistory } from "./history-bytes.js";
 import { historyAnswer, toolsAnswer } from "./shown-history.js";
@@ -185,6 +186,31 @@ it("bytes that are not whole, of another form or wrong in any place end nothing,
   );
   for (const text of ["", "{}", "[]\n", '{"form":2}\n', '{"form":1,"endian":"LE","servers":[{}]}\n', "\n\n"]) {
     expect(() => joinHistory(new History(named), Buffer.from(text), START)).toThrow();
+  }
+});
+
+it("what agents did not notice is saved with the past, absent in what an earlier version saved, and refused where it is wrong", () => {
+  const source = new CaughtDay(START);
+  source.add("token", 3, START + 1_000);
+  const bytes = historyBytes(new History(named), source);
+  const readBy = (text: Buffer) => {
+    const caught = new CaughtDay(START + 10_000);
+    joinHistory(new History(named), text, START + 10_000, caught);
+    return caught.read(START + 10_000);
+  };
+  expect(readBy(bytes)).toEqual({ sinceMs: START, counts: { token: 3 } });
+  expect(readBy(historyBytes(new History(named)))).toEqual({ sinceMs: START + 10_000, counts: {} });
+  const [head = ""] = bytes.toString("latin1").split("\n", 1);
+  for (const caught of [
+    7,
+    null,
+    {},
+    { sinceMs: 1 },
+    { sinceMs: 1, kinds: { a: 1 } },
+    { sinceMs: 1, kinds: { a: [[1]] } },
+  ]) {
+    const wrong = `${JSON.stringify({ ...JSON.parse(head), caught })}\n`;
+    expect(() => readBy(Buffer.concat([Buffer.from(wrong), bytes.subarray(head.length + 1)]))).toThrow("its head");
   }
 });
 
