@@ -30,20 +30,81 @@ const rules = (parse(example("toolway.rules.yml")) as { groups: { rules: Rule[] 
 );
 const dashboard = JSON.parse(example("grafana.json")) as {
   panels: { title: string; targets?: { expr: string; legendFormat: string }[] }[];
+  templating: { list: { name: string; query: string | { query: string } }[] };
 };
-const queries = [
-  ...rules.map(({ alert, expr }) => ({ of: alert, expr })),
-  ...dashboard.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ of: title, expr }))),
+
+interface Query {
+  readonly of: string;
+  readonly expr: string;
+  /** Labels that the words beside its result name. */
+  readonly told: readonly string[];
+}
+
+const queries: readonly Query[] = [
+  ...rules.map(({ alert, expr, annotations }) => ({
+    of: alert,
+    expr,
+    told: [
+      ...Object.values(annotations)
+        .join(" ")
+        .matchAll(/\$labels\.(\w+)/g),
+    ].map(([, label = ""]) => label),
+  })),
+  ...dashboard.panels.flatMap(({ title, targets = [] }) =>
+    targets.map(({ expr, legendFormat }) => ({
+      of: title,
+      expr,
+      told: [...legendFormat.matchAll(/\{\{\s*(\w+)\s*\}\}/g)].map(([, label = ""]) => label),
+    })),
+  ),
+  ...dashboard.templating.list.flatMap(({ name, query }) => {
+    const text = typeof query === "string" ? query : query.query;
+    return [...text.matchAll(/^label_values\((.+), *(\w+)\)$/g)].map(([, expr = "", label = ""]) => ({
+      of: `$${name}`,
+      expr,
+      told: [label],
+    }));
+  }),
 ];
 
 /** Names of metrics in an expression, each with the labels that are asked of it. */
 function namesIn(expr: string): { name: string; labels: string[] }[] {
-  return [...expr.matchAll(/\b((?:toolway|mcp|process|nodejs)_[a-z0-9_]+)(?:\{([^}]*)\})?/g)]
-    .filter(([, name]) => name !== "toolway_server")
-    .map(([, name = "", inner = ""]) => ({
-      name,
-      labels: [...inner.matchAll(/([a-z_]+)\s*(?:=~|!~|!=|=)/g)].map(([, label = ""]) => label),
-    }));
+  // Labels in the parentheses of an aggregation may look like metrics.
+  return [
+    ...expr.replaceAll(GROUPED, "$1 ()").matchAll(/\b((?:toolway|mcp|process|nodejs)_[a-z0-9_]+)(?:\{([^}]*)\})?/g),
+  ].map(([, name = "", inner = ""]) => ({
+    name,
+    labels: [...inner.matchAll(/([a-z_]+)\s*(?:=~|!~|!=|=)/g)].map(([, label = ""]) => label),
+  }));
+}
+
+const GROUPED = /\b(by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)/g;
+
+const labelsIn = (list: string) => list.split(",").map((label) => label.trim());
+
+/** The labels of each `by (…)` and its like, with what they are asked of: the operand behind it, or all of the expression. */
+function groupsIn(expr: string): { labels: string[]; operand: string }[] {
+  return [...expr.matchAll(GROUPED)].map(({ 0: all, 2: list = "", index }) => {
+    const rest = expr.slice(index + all.length);
+    return { labels: labelsIn(list), operand: /^\s*\(/.test(rest) ? inParentheses(rest) : expr };
+  });
+}
+
+function inParentheses(text: string): string {
+  let depth = 0;
+  for (let i = 0; i < text.length; i++) {
+    if (text[i] === "(") depth++;
+    else if (text[i] === ")" && --depth === 0) return text.slice(0, i + 1);
+  }
+  throw new Error(`Not closed: ${text}`);
+}
+
+/** Which labels the result has: those that its first aggregation leaves, or all where there is none. Undefined for all. */
+function labelsLeft(expr: string): string[] | undefined {
+  if (!/\b(sum|max|min|avg|count)\b/.test(expr)) return undefined;
+  const first = /\b(?:sum|max|min|avg|count)\s*(?:by\s*\(([^)]*)\))?/.exec(expr)?.[1];
+  // A quantile is of all buckets.
+  return first === undefined ? [] : labelsIn(first).filter((label) => label !== "le");
 }
 
 /** What Prometheus adds to each sample by itself. */
@@ -110,19 +171,29 @@ describe("alert rules and the dashboard", () => {
       labelsOf.set(name, known);
       for (const label of Object.keys(labels)) known.add(label);
     }
-    const missing = queries.flatMap(({ of, expr }) =>
+    /** What is asked of the metrics of an expression that they do not have. */
+    const missingOf = (expr: string, more: readonly string[]) =>
       namesIn(expr)
         .filter(({ name }) => !ENGINE.has(name))
         .flatMap(({ name, labels }) => {
           const known = labelsOf.get(name);
-          if (known === undefined) return [`${of}: ${name}`];
-          return labels
+          if (known === undefined) return [name];
+          return [...labels, ...more]
             .filter((label) => !ADDED.has(label) && !known.has(label))
-            .map((label) => `${of}: ${name}{${label}}`);
-        }),
-    );
+            .map((label) => `${name}{${label}}`);
+        });
+    const missing = queries.flatMap(({ of, expr, told }) => {
+      const left = labelsLeft(expr);
+      return [
+        ...missingOf(expr, left === undefined ? told : []),
+        ...groupsIn(expr).flatMap(({ labels, operand }) => missingOf(operand, labels)),
+        ...told.filter((label) => left?.includes(label) === false).map((label) => `{{${label}}} of ${expr}`),
+      ].map((what) => `${of}: ${what}`);
+    });
     expect(missing).toEqual([]);
     expect(queries.flatMap(({ expr }) => namesIn(expr)).length).toBeGreaterThan(40);
+    expect(queries.flatMap(({ expr }) => groupsIn(expr)).length).toBeGreaterThan(20);
+    expect(queries.flatMap(({ told }) => told).length).toBeGreaterThan(20);
   });
 
   it("count each token that was fetched, and the streams that are open and no others [metrics-agree]", async () => {
