@@ -48,27 +48,34 @@ interface Case {
   readonly act: Act;
   readonly keyed: "done" | "failed" | "again";
   readonly keyless: "done" | "failed" | "again" | "unknown";
+  /** What its agent reads of the server's own words. */
+  readonly told?: string;
 }
 
-const outcome = (what: string, act: Act, end: "done" | "failed"): Case => ({ what, act, keyed: end, keyless: end });
+const outcome = (what: string, act: Act, end: "done" | "failed", told: string): Case => {
+  return { what, act, keyed: end, keyless: end, told };
+};
 const notDone = (what: string, act: Act): Case => ({ what, act, keyed: "again", keyless: "again" });
 const maybe = (what: string, act: Act): Case => ({ what, act, keyed: "again", keyless: "unknown" });
 
+const RESULT = `"structuredContent":{"issue":${LONG}}`;
+const ERROR = '"error":{"code":-32602,"message":"no such project"}';
 const NOW = { "retry-after": "0" };
 const CASES: readonly Case[] = [
-  outcome("a result", done, "done"),
-  outcome("a result over SSE", sse("REPLY"), "done"),
+  outcome("a result", done, "done", RESULT),
+  outcome("a result over SSE", sse("REPLY"), "done", RESULT),
   outcome(
     "a result over SSE, after a comment and a notification",
     sse(`: hello\n\ndata: {"jsonrpc":"2.0","method":"x/y"}\n\nREPLY`),
     "done",
+    RESULT,
   ),
-  outcome("a result that says isError", failed, "failed"),
-  outcome("an error of JSON-RPC", rpcError(200), "failed"),
-  outcome("an error of JSON-RPC under 400", rpcError(400), "failed"),
-  outcome("an error of JSON-RPC under 500", rpcError(500), "failed"),
-  outcome("409 on a first send", status(409), "failed"),
-  outcome("422", status(422), "failed"),
+  outcome("a result that says isError", failed, "failed", '"isError":true'),
+  outcome("an error of JSON-RPC", rpcError(200), "failed", ERROR),
+  outcome("an error of JSON-RPC under 400", rpcError(400), "failed", ERROR),
+  outcome("an error of JSON-RPC under 500", rpcError(500), "failed", ERROR),
+  outcome("409 on a first send", status(409), "failed", "HTTP 409"),
+  outcome("422", status(422), "failed", "HTTP 422"),
   notDone("425", status(425, NOW)),
   notDone("429", status(429, NOW)),
   notDone("503 with Retry-After", status(503, NOW)),
@@ -187,10 +194,11 @@ describe("a server that answers a kept write with", () => {
 
   it.each(CASES.flatMap((one) => (["keyed", "keyless"] as const).map((tool) => [one.what, tool, one] as const)))(
     "%s: the %s write is classified by it alone [unknown-is-said] [no-double-effect] [agent-4] [agent-7]",
-    async (_what, tool, { act, ...expected }) => {
+    async (_what, tool, { act, told, ...expected }) => {
       const n = `write-${ids}`;
       server.act = act;
-      await call(tool, n);
+      const { text } = await call(tool, n);
+      if (told !== undefined) expect(text).toContain(told);
       const end = expected[tool];
       const state = end === "again" ? "done" : end;
       await expect.poll(async () => (await receipt(n))?.["state"], SOON).toBe(state);

@@ -38,18 +38,18 @@ afterEach(async () => {
 });
 
 /** By the names of the entries: their tools, and what else is in them. */
-function write(entries: Record<string, object>): string {
+function write(entries: Record<string, object>, more: object = {}): string {
   const path = join(folder, "toolway.json");
   const url = `http://127.0.0.1:${tracker.port}/mcp`;
   const mcpServers = Object.fromEntries(
     Object.entries(entries).map(([name, entry]) => [name, { type: "http", url, ...entry }]),
   );
-  writeFileSync(path, JSON.stringify({ mcpServers }));
+  writeFileSync(path, JSON.stringify({ mcpServers, ...more }));
   return path;
 }
 
-async function begin(entries: Record<string, object>, noAuth = true): Promise<string> {
-  gateway = await createGateway(write(entries), { stateDir: join(folder, "state"), noAuth, watch: false });
+async function begin(entries: Record<string, object>, noAuth = true, more: object = {}): Promise<string> {
+  gateway = await createGateway(write(entries, more), { stateDir: join(folder, "state"), noAuth, watch: false });
   cleanUp.push(() => gateway.close({ drainMs: 0 }));
   return (await gateway.listen({ port: 0 })).url;
 }
@@ -214,4 +214,33 @@ it("a call that waits for its credential has not left: taken back it is cancelle
   tracker.status = undefined;
   await vi.waitFor(async () => expect(await stateOf(receiptOf(late))).toBe("done"), SOON);
   expect(effects()).toEqual(["first", "late"]);
+}, 120_000);
+
+it("a menu that narrows after a write was kept holds up no delivery: it is for what is begun [ack-is-durable]", async () => {
+  const menus = [{ when: { phase: "review" }, hide: ["tracker/create_issue"] }];
+  const url = await begin({ tracker: { tools: KEYED } }, false, { menus });
+  const secret = await gateway.state.tokens.create({ id: "ann", role: "default" }, Date.now());
+  const call = await connect(url, secret);
+  await call("tracker__create_issue", { n: 0 });
+  await tracker.close();
+  const receipt = receiptOf(await call("tracker__create_issue", { n: 1 }));
+  await gateway.setContext("ann", { phase: "review" });
+  await expect(call("tracker__create_issue", { n: 2 })).rejects.toThrow(/menus\[0\]/);
+  await tracker.listen();
+  await vi.waitFor(async () => expect(await stateOf(receipt)).toBe("done"), SOON);
+  expect(effects()).toEqual([0, 1]);
+}, 120_000);
+
+it("a kept write goes out with the credential of then, and not with that of the moment in which it was taken [ack-is-durable]", async () => {
+  const env = "TRACKER_TOKEN_OF_A_TEST";
+  vi.stubEnv(env, "old");
+  cleanUp.push(() => vi.unstubAllEnvs());
+  const call = await connect(await begin({ tracker: { tools: KEYED, auth: { bearer: { env } } } }));
+  await call("tracker__create_issue", { n: 0 });
+  await tracker.close();
+  const receipt = receiptOf(await call("tracker__create_issue", { n: 1 }));
+  vi.stubEnv(env, "new");
+  await tracker.listen();
+  await vi.waitFor(async () => expect(await stateOf(receipt)).toBe("done"), SOON);
+  expect(tracker.authorizations).toEqual(["Bearer old", "Bearer new"]);
 }, 120_000);
