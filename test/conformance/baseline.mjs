@@ -9,10 +9,10 @@ const BASELINE = JSON.parse(readFileSync(new URL("baseline.json", import.meta.ur
 /** More than so many each way would be missing work, not limits of the protocol. */
 const MOST_LIMITS = 4;
 
-/** Which scored scenarios passed, failed, or are limits; and what is wrong with the baseline. */
-export function score({ baseline, scored, scenarios }, only) {
+/** Which scored scenarios passed, failed, or are limits; and what is wrong with the baseline, of which there are `all`. */
+export function score({ baseline, scored, scenarios }, only, all = BASELINE) {
   const wanted = only === undefined ? scored : [only];
-  const known = baseline === undefined ? {} : (BASELINE[baseline] ?? {});
+  const known = baseline === undefined ? {} : (all[baseline] ?? {});
   const passed = [];
   const limits = [];
   const failed = [];

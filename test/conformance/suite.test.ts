@@ -14,10 +14,18 @@ const { atOnce, tooFewChecks } = (await import(file)) as Suite;
 it("a run whose scenarios all pass with next to no checks is no good run; checks that fail are checks", () => {
   const ran = (checks: number, failures: number) =>
     new Map(Array.from({ length: 30 }, (_, n) => [`s${n}`, { checks, failures: Array(failures).fill({}) }]));
-  expect(tooFewChecks("2025-11-25", ran(1, 0))).toBe("It made 30 checks; 75 are the least of 2025-11-25.");
+  expect(tooFewChecks("2025-11-25", ran(1, 0))).toBe("It made 30 checks; 80 are the least of 2025-11-25.");
   expect(tooFewChecks("2025-11-25", ran(3, 0))).toBeUndefined();
   expect(tooFewChecks("2025-11-25", ran(1, 2))).toBeUndefined();
-  expect(tooFewChecks("2026-07-28", ran(3, 0))).toContain("145");
+  expect(tooFewChecks("2026-07-28", ran(3, 0))).toContain("152");
+  const made = (checks: number) => new Map([["all in one", { checks, failures: [] }]]);
+  for (const [revision, least] of [
+    ["2025-11-25", 80],
+    ["2026-07-28", 152],
+  ] as const) {
+    expect(tooFewChecks(revision, made(least - 1))).toBeDefined();
+    expect(tooFewChecks(revision, made(least))).toBeUndefined();
+  }
 });
 
 it("runs are made two at a time, all of them, and none is begun when one could not be made", async () => {
