@@ -74,7 +74,7 @@ describe("while a question is open", () => {
     for (let at = 0; at < 103; at++) one.note(`line ${at}`);
     expect(err()).toBe(`${ERASE}1${ERASE}`);
     one.release();
-    expect(err()).toContain("line 99\n… and 3 more that came meanwhile\n");
+    expect(err()).toContain("line 99\n… and 3 more that came meanwhile.\n");
     one.note("after");
     expect(err()).toMatch(/after\n$/);
   });

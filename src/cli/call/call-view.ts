@@ -88,7 +88,7 @@ export class CallView {
     const held = this.#held ?? [];
     this.#held = undefined;
     for (const text of held) this.#terminal.note(text);
-    if (this.#unheld > 0) this.#terminal.note(`… and ${this.#unheld} more that came meanwhile`);
+    if (this.#unheld > 0) this.#terminal.note(`… and ${this.#unheld} more that came meanwhile.`);
     this.#unheld = 0;
   }
 
