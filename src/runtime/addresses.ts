@@ -1,9 +1,17 @@
-// IP addresses: says what one is by itself: never to be reached, loopback, or open to rules. How they are read, and the
-// one test for loopback, is network/loopback. Knows no rules and no names' addresses; executor/allow does.
+// IP addresses: says what one is by itself: never to be reached, loopback, or open to rules; and how what listens on all
+// of them is reached from here. How they are read, and the one test for loopback, is network/loopback. Knows no rules and no names' addresses; executor/allow does.
 
 import { type Address, isOwnLoopback, readAddress } from "./network/loopback.js";
 
 export { type Address, isLoopback, isLoopbackName, readAddress } from "./network/loopback.js";
+
+/**
+ * The address of what listens on all interfaces, for whoever is on this machine: loopback is one of them, and nobody
+ * can be sure to connect to the address that stands for all.
+ */
+export function fromHere(url: string): string {
+  return url.replace(/^(\w+:\/\/)0\.0\.0\.0(?=[:/])/, "$1127.0.0.1").replace(/^(\w+:\/\/)\[::\](?=[:/])/, "$1[::1]");
+}
 
 export interface AddressRange {
   readonly base: Address;

@@ -126,8 +126,23 @@ describe("serve", () => {
     const { out } = await run(["serve"], { signal: stopped() });
     expect(out).toContain("without TLS");
     expect(out).toContain("allowedHosts");
-    // Nobody can connect to that address, from here either.
-    expect(out).toContain("claude mcp add --transport http toolway http://127.0.0.1:7420/mcp ");
+  });
+
+  it.each([
+    ["0.0.0.0", "127.0.0.1"],
+    ["[::]", "[::1]"],
+  ])("has no line to paste with %s in it, for any client: %s reaches it from here", async (all, here) => {
+    const fake = fakeGateway();
+    const { start } = fake.port;
+    const url = `http://${all}:7420/mcp`;
+    replaceGatewayPort({ ...fake.port, start: async (options) => ({ ...(await start(options)), url }) });
+    const { out } = await run(["serve"], { signal: stopped() });
+    const pasted = out.slice(out.indexOf("Run an agent with it"));
+    expect(pasted).not.toContain(all);
+    const lines = pasted.split("\n").filter((line) => line.includes(" mcp add "));
+    expect(lines.map((line) => line.trim().split(" ")[0])).toEqual(["claude", "codex", "gemini", "opencode"]);
+    for (const line of lines) expect(line).toContain(` http://${here}:7420/mcp`);
+    expect(out).toContain(`it listens on ${all.replace(/[[\]]/g, "")}`);
   });
 
   it("names the config and state in the lines to paste when they are not the usual ones", async () => {

@@ -113,6 +113,20 @@ describe("setting up a client", () => {
     expect([url, entry.url]).toEqual(["http://127.0.0.1:7420/mcp", "http://127.0.0.1:7420/mcp"]);
   });
 
+  it("writes an address of this machine where the gateway listens on all of them, whether it runs or not", async () => {
+    const urlOf = async () => JSON.parse((await setup("claude", "--dry-run", "--json")).out).url;
+    fakeGateway({ "/status": { ...STATUS, endpoint: "http://0.0.0.0:7420/mcp" } });
+    expect(await urlOf()).toBe("http://127.0.0.1:7420/mcp");
+    fakeGateway({}, {}, false);
+    for (const [listen, host] of [
+      ["0.0.0.0:7499", "127.0.0.1"],
+      ["[::]:7499", "[::1]"],
+    ]) {
+      writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers: {}, listen }));
+      expect(await urlOf()).toBe(`http://${host}:7499/mcp`);
+    }
+  });
+
   it("gives those that take it a helper, others a variable, and the rest a program", async () => {
     const vias: Record<string, string> = {};
     for (const { id } of SETUP_CLIENTS) vias[id] = JSON.parse((await setup(id, "--dry-run", "--json")).out).via;

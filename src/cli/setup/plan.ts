@@ -14,6 +14,7 @@ import {
 } from "../../agents/setup/clients.js";
 import type { ClientEntryPlace } from "../../agents/setup/entry-text.js";
 import type { GatewayStatus } from "../../contracts/status.js";
+import { fromHere } from "../../runtime/addresses.js";
 import { nearest } from "../../runtime/nearest.js";
 import { quotedWord } from "../../runtime/words/shell-word.js";
 import { type GatewaySource, runningGateway } from "../gateway/port.js";
@@ -90,7 +91,7 @@ export function factsFor(
 export async function endpointOf(source: GatewaySource, io: Io): Promise<{ url: string; isUp: boolean }> {
   const running = await (await runningGateway()).find(source);
   const status = running === undefined ? undefined : ((await running.get("/status", io.signal)) as GatewayStatus);
-  if (status?.endpoint !== undefined && status.forRuns !== true) return { url: status.endpoint, isUp: true };
+  if (status?.endpoint !== undefined && status.forRuns !== true) return { url: fromHere(status.endpoint), isUp: true };
   const { loadConfig, resolveConfig } = await import("../../config/load.js");
   const { env, home, configPath } = source;
   const { listen, tls } =
@@ -103,9 +104,9 @@ export async function endpointOf(source: GatewaySource, io: Io): Promise<{ url: 
       'Give it a fixed one by "listen".',
     );
   }
-  const host = ["0.0.0.0", "::"].includes(listen.host) ? "127.0.0.1" : listen.host;
+  const host = listen.host.includes(":") ? `[${listen.host}]` : listen.host;
   const scheme = tls === undefined ? "http" : "https";
-  return { url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${listen.port}/mcp`, isUp: false };
+  return { url: fromHere(`${scheme}://${host}:${listen.port}/mcp`), isUp: false };
 }
 
 /**

@@ -2,7 +2,7 @@
 // first start only. What the config warns of is in the log, which goes to the same terminal or journal.
 
 import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
-import { isLoopback } from "../../runtime/addresses.js";
+import { fromHere, isLoopback } from "../../runtime/addresses.js";
 import { packageVersion } from "../../runtime/version.js";
 import type { StartedGateway } from "../gateway/port.js";
 import { type Io, pasted, shortPath, shown } from "../line/io.js";
@@ -45,13 +45,6 @@ export function banner(started: StartedGateway, options: BannerOptions, io: Io):
   lines.push("", "From another terminal:", `  ${verb("status")}`, `  ${verb("tools")}`);
   if (config.path === undefined) lines.push(`  ${verb("call demo__add --arg a=2 --arg b=3")}`);
   return `${lines.join("\n")}\n`;
-}
-
-/** Nobody can connect to the address that stands for every interface: from this machine, loopback is one of them. */
-function fromHere(url: string): string {
-  return url
-    .replace(/^(https?:\/\/)0\.0\.0\.0(?=[:/])/, "$1127.0.0.1")
-    .replace(/^(https?:\/\/)\[::\](?=[:/])/, "$1[::1]");
 }
 
 /** No token in it: what scripts log stays harmless. */

@@ -6,6 +6,7 @@ import type { RunLine, RunRequest, RunSummary } from "../../contracts/runs.js";
 import { DEFAULT_ROLE } from "../../contracts/settings.js";
 import type { ContextChanges } from "../../policy/contexts.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { fromHere } from "../../runtime/addresses.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { KIB } from "../../runtime/sizes.js";
 import { resultWithin } from "../../runtime/wait.js";
@@ -118,11 +119,12 @@ async function take(request: RunRequest, gateway: RunGateway): Promise<{ run: He
   const { runs, forRuns, noAuth } = gateway;
   if (request.kind === "resume") {
     const run = await runs.resume(String(request.run), String(request.secret));
-    return { run, line: { ...factsOf(run), url: await urlOf(gateway), forRuns, noAuth } };
+    return { run, line: { ...factsOf(run), url: fromHere(await gateway.endpoint()), forRuns, noAuth } };
   }
   const { as, role, client, context, process } = request;
   if (role !== undefined) gateway.demandRole(role);
-  const url = await urlOf(gateway);
+  // An agent on this machine uses the nearest of its addresses.
+  const url = fromHere(await gateway.endpoint());
   // Some clients read the list once: an agent is started when there is something in it, or when that takes too long.
   await resultWithin(Promise.all(gateway.firstTries()), FIRST_TRY_MS);
   const run = await runs.begin({ as, role: role ?? DEFAULT_ROLE, client: String(client), process });
@@ -133,14 +135,6 @@ async function take(request: RunRequest, gateway: RunGateway): Promise<{ run: He
     throw error;
   }
   return { run, line: { ...factsOf(run), url, forRuns, noAuth, secret: run.secret } };
-}
-
-async function urlOf(gateway: RunGateway): Promise<string> {
-  const url = new URL(await gateway.endpoint());
-  // All addresses of this machine: an agent on it uses the nearest.
-  if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";
-  if (url.hostname === "[::]") url.hostname = "[::1]";
-  return url.href;
 }
 
 function factsOf({ run, principal }: HeldRun) {
