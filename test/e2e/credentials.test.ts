@@ -187,6 +187,13 @@ describe("a credential from a file", () => {
     const { out } = await toolway(gateway, "status", "--json");
     expect(out + gateway.log()).not.toContain("a-secret-that-is-wrong");
     expect(await agent.names()).toEqual(["read", "write"]);
+    // A list that the server itself gives shorter is the list.
+    const told = agent.notified.length;
+    await writeFile(`${path}.new`, "reader");
+    await rename(`${path}.new`, path);
+    await until("the shorter list", async () => (await agent.names()).join() === "read");
+    const since = () => agent.notified.slice(told).map(({ method }) => method);
+    await until("the agent to be told", () => since().includes("notifications/tools/list_changed"));
   });
 
   it("that is not there at the start lets the server come up when it is written", async () => {
