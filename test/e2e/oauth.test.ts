@@ -154,6 +154,34 @@ describe("a login at a server behind an executor", () => {
     // A logout revokes what was given, there too.
     expect((await toolway(gateway, "logout", "linear")).out).toBe("Logged out at linear.\n");
     expect((await authority.tell("look")).isLive).toBe(false);
+    // What only somebody who was logged in could see is shown to nobody.
+    await until("its tools to be gone", async () => (await agent.names()).length === 0);
+  });
+});
+
+describe("a token that ends in the middle of a hundred calls", () => {
+  it("is renewed once, and every call is made once, within the time that they take and a second of that [token-unseen]", async () => {
+    const authority = await authorityOfTest();
+    const gateway = await startGateway({
+      mcpServers: { linear: { url: authority.url, auth: "oauth", trust: "always" } },
+    });
+    await logInByHand(gateway, "linear");
+    const agent = await connect("modern", gateway);
+    await agent.waitFor("read");
+    const calls = (from: number, to: number) =>
+      Array.from({ length: to - from }, (_, n) => agent.text("read", { n: from + n }));
+    // As long as this machine takes for as many with a token that is good.
+    const beginMs = Date.now();
+    await Promise.all(calls(0, 100));
+    const usualMs = Date.now() - beginMs;
+    const first = calls(100, 150);
+    await authority.tell("expire");
+    const all = await Promise.all([...first, ...calls(150, 200)]);
+    const endMs = Date.now();
+    expect(all).toEqual(Array.from({ length: 100 }, (_, n) => `read ${100 + n}`));
+    const seen = await authority.tell("look");
+    expect([seen.grants, seen.calls]).toEqual([["authorization_code", "refresh_token"], 200]);
+    expect(endMs - seen.grantedMs).toBeLessThan(usualMs + 1_000);
   });
 });
 
