@@ -120,6 +120,35 @@ describe("pins", () => {
     expect(await run(["pins", "accept", "demo"])).toMatchObject({ code: 2 });
   });
 
+  it("reject says what stays hidden, and that there was nothing to reject [status-true]", async () => {
+    const rejected = [
+      { tool: "add", hash: NEW.hash },
+      { tool: `od${RLO}d`, hash: OLD.hash },
+    ];
+    const { requests } = fakeGateway({ "/pins/reject": { rejected } });
+    expect(await run(["pins", "reject", "demo", "add", "--hash", "bbbbbbbbbbbb"])).toEqual({
+      code: 0,
+      out: "Rejected demo/add: bbbbbbbbbbbb stays hidden.\nRejected demo/od\\u{202E}d: aaaaaaaaaaaa stays hidden.\n",
+      err: "",
+    });
+    const json = (await run(["pins", "reject", "demo", "--json"])).out;
+    expect(json).not.toContain(RLO);
+    expect(JSON.parse(json)).toEqual({ server: "demo", rejected });
+    expect(requests).toEqual([
+      { path: "/pins/reject", body: { server: "demo", tool: "add", hash: "bbbbbbbbbbbb" } },
+      { path: "/pins/reject", body: { server: "demo" } },
+    ]);
+    fakeGateway({ "/pins/reject": { rejected: [] } });
+    expect(await run(["pins", "reject", "demo"])).toEqual({
+      code: 0,
+      out: "",
+      err: "There was nothing to reject: nothing has changed that was not rejected.\n",
+    });
+    fakeGateway({ "/pins/reject": new Fault("invalid", "It changed again.") });
+    expect(await run(["pins", "reject", "demo", "--hash", "bbbbbbbbbbbb"])).toMatchObject({ code: 2, out: "" });
+    expect(await run(["pins", "reject"])).toMatchObject({ code: 2 });
+  });
+
   it("names are completed from the gateway: servers from its status, tools from the pins of the server named", async () => {
     fakeGateway({ "/pins": { pins: PINS }, "/status": { servers: [{ name: "demo" }, { name: "wiki" }] } });
     expect((await run(["__complete", "server"])).out).toBe("demo\nwiki\n");
