@@ -1,4 +1,4 @@
-// The store under faults: kill -9, full disk, damaged files. In processes of their own, since what is feared here
+// The store under faults, and what is kept in it: kill -9, full disk, damaged files. In processes of their own, since what is feared here
 // (SIGBUS, an abort in native code) would take the test runner along.
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
@@ -25,7 +25,8 @@ beforeAll(() => {
   const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
   const options =
     "--ignoreConfig --module nodenext --target es2023 --lib es2023,esnext.disposable --types node --skipLibCheck";
-  const files = ["--rootDir", "src", "--outDir", built, "src/store/local/store.ts"];
+  const sources = ["src/store/local/store.ts", "src/outbox/index.ts"];
+  const files = ["--rootDir", "src", "--outDir", built, ...sources];
   execFileSync(process.execPath, [tsc, ...options.split(" "), ...files], { cwd: root });
 });
 afterAll(() => {
@@ -172,6 +173,63 @@ describe("a store on a full disk", () => {
       });
     }
   });
+
+  it.skipIf(!mountable)(
+    "takes no more writes into an outbox: each agent is told that its call was not queued, and what was queued before is delivered once [ack-is-durable] [no-double-effect]",
+    async () => {
+      const outbox = `
+      const { Outbox } = await import(${JSON.stringify(join(built, "outbox", "index.js"))});
+      const { parseMessage } = await import(${JSON.stringify(join(built, "protocol", "message.js"))});
+      const { resultBytes } = await import(${JSON.stringify(join(built, "protocol", "reply.js"))});
+      const store = await openStore({ dir });
+      const terms = { key: { in: "argument", path: ["key"] }, lane: { by: "principal" }, maxAgeMs: 86_400_000, onUnknown: "skip", tells: true };
+      const sent = [];
+      const outbox = new Outbox({
+        store, clock: { now: () => performance.now(), wall: () => Date.now() }, random: Math.random, log() {}, giveBack() {},
+        limits: { maxWrites: 1e6, maxBytes: 1e9 }, terms: () => terms, judge: () => undefined, hasToken: () => true,
+        receiptReply: () => ({ kind: "result", result: {} }),
+        send: (call) => { sent.push(call.message.params.arguments.key); setImmediate(() => call.reply(resultBytes('{"content":[]}'))); },
+      });`;
+      await onDisk("2m", (disk) => {
+        const first = disk.run(`${outbox}
+        import { execFileSync } from "node:child_process";
+        outbox.lanes.hold("tracker", undefined);
+        outbox.start();
+        const caller = { principal: { id: "ann", role: "r" }, sessionKey: "s", era: "legacy", version: "1", capabilities: {}, clientInfo: {} };
+        const taken = [], told = new Set(), refused = [];
+        const call = (key) => new Promise((done) => {
+          taken.push(key);
+          const params = { name: "create", arguments: { key, text: "x".repeat(9_000) } };
+          const message = parseMessage(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }));
+          const reply = (reply) => { if (reply.kind === "result") told.add(key); else refused.push(reply.error.message); done(); };
+          outbox.take({ caller, message, reply }, "tracker", "create");
+        });
+        for (let n = 0; refused.length === 0 && n < 2_000; n += 8)
+          await Promise.all(Array.from({ length: 8 }, (_, i) => call("k" + (n + i))));
+        for (let n = 0; n < 8; n++) await call("more" + n);
+        execFileSync("mount", ["-o", "remount,size=8m", dir + "/.."]);
+        await call("room");
+        const queued = taken.filter((key) => told.has(key));
+        console.log(JSON.stringify({ queued, refused, sent, last: queued.at(-1) }));
+        process.exit(0);`);
+        expect({ code: first.code, signal: first.signal, err: first.err }).toEqual({ code: 0, signal: null, err: "" });
+        const { queued, refused, sent, last } = JSON.parse(first.out);
+        expect(refused.length).toBeGreaterThan(1);
+        for (const text of refused) expect(text).toMatch(/^Not sent, and not queued: .*No room left on the disk/);
+        expect([last, sent]).toEqual(["room", []]);
+        // The process is gone without a word, and another finds them.
+        const second = disk.run(`${outbox}
+        outbox.start();
+        while ([...outbox.lanes.all].some((write) => !write.isOver)) await new Promise((turn) => setImmediate(turn));
+        await outbox.close();
+        await store.close();
+        console.log(JSON.stringify(sent));`);
+        expect({ code: second.code, err: second.err }).toEqual({ code: 0, err: "" });
+        expect(JSON.parse(second.out)).toEqual(queued);
+      });
+    },
+    240_000,
+  );
 
   it.skipIf(!mountable)("opening on a full disk is a clear error for a new store, and reads an old one", async () => {
     await onDisk("1m", ({ outside, ...disk }) => {
