@@ -14,6 +14,7 @@ import {
   temporaryDirectory,
   until,
 } from "./harness.js";
+import { statusOfAll } from "./operator.js";
 
 const ASKER = join(root, "test/fixtures/servers/asker.mjs");
 
@@ -24,10 +25,13 @@ interface Seen {
 
 const whoami = async (agent: Agent) => JSON.parse(await agent.text("whoami")) as Seen;
 
+/** What a legacy agent's requests carry; a modern one has none. */
+const sessionOf = ({ client }: Agent) => client.transport?.sessionId;
+
 /** A server that can be replaced by one of another era behind the gateway's back: same command, or same address. */
 interface Replaceable {
   readonly entry: Record<string, unknown>;
-  become(era: Era): Promise<void>;
+  become(era: Era, more?: readonly string[]): Promise<void>;
 }
 
 const KINDS: Record<string, () => Promise<Replaceable>> = {
@@ -35,8 +39,10 @@ const KINDS: Record<string, () => Promise<Replaceable>> = {
     const file = join(await temporaryDirectory(), "server.mjs");
     return {
       entry: { command: process.execPath, args: [file] },
-      become: (era) =>
-        writeFile(file, `process.argv.push("--era", "${era}");\nawait import(${JSON.stringify(ASKER)});\n`),
+      become: (era, more = []) => {
+        const args = ["--era", era, ...more].map((one) => JSON.stringify(one)).join(", ");
+        return writeFile(file, `process.argv.push(${args});\nawait import(${JSON.stringify(ASKER)});\n`);
+      },
     };
   },
   async http() {
@@ -44,9 +50,9 @@ const KINDS: Record<string, () => Promise<Replaceable>> = {
     let running: { kill(): Promise<void> } | undefined;
     return {
       entry: { type: "http", url: `http://127.0.0.1:${port}/mcp` },
-      async become(era) {
+      async become(era, more = []) {
         await running?.kill();
-        running = await startHttpFixture("asker", ["--era", era], port);
+        running = await startHttpFixture("asker", ["--era", era, ...more], port);
       },
     };
   },
@@ -59,42 +65,69 @@ describe.each(Object.keys(KINDS))("a server over %s", (kind) => {
     server = (await KINDS[kind]?.()) as Replaceable;
   });
 
-  async function started(era: Era): Promise<Gateway> {
-    await server.become(era);
+  async function started(era: Era, more?: readonly string[]): Promise<Gateway> {
+    await server.become(era, more);
     const gateway = await startGateway({ mcpServers: { asker: server.entry } });
     await (await connect("legacy", gateway)).waitFor("whoami");
     return gateway;
   }
 
+  const agentsOf = (gateway: Gateway) => Promise.all(ERAS.map((era) => connect(era, gateway)));
+
   /** Uses it from both eras, with a question, so that more than the handshake is tried. */
-  async function expectEra(gateway: Gateway, era: Era): Promise<void> {
-    for (const agentEra of ERAS) {
-      const agent = await connect(agentEra, gateway);
+  async function expectEra(gateway: Gateway, era: Era, agents?: readonly Agent[]): Promise<void> {
+    for (const agent of agents ?? (await agentsOf(gateway))) {
       const seen = await until(`the ${era} server`, async () => {
         const now = await whoami(agent);
         return now.era === era ? now : undefined;
       });
       expect(seen.era).toBe(era);
-      expect(await agent.text("elicit", { what: "now?" })).toContain(`${agentEra}: now?`);
+      expect(await agent.text("elicit", { what: "now?" })).toContain(`${agent.era}: now?`);
     }
   }
 
   /** Puts another server in its place; one over stdio has to end for that. */
-  async function replace(gateway: Gateway, era: Era): Promise<void> {
+  async function replace(gateway: Gateway, era: Era, more?: readonly string[]): Promise<void> {
     const agent = await connect("legacy", gateway);
     const { pid } = await whoami(agent);
-    await server.become(era);
+    await server.become(era, more);
     if (kind === "stdio") process.kill(pid, "SIGKILL");
   }
 
   it.each([
     ["legacy", "modern"],
     ["modern", "legacy"],
-  ] as const)("that was %s and is %s now is noticed by the running gateway", async (before, after) => {
-    const gateway = await started(before);
-    await expectEra(gateway, before);
-    await replace(gateway, after);
-    await expectEra(gateway, after);
+  ] as const)(
+    "that was %s and is %s now is noticed by the running gateway, and the sessions of its agents go on [restart-unseen]",
+    async (before, after) => {
+      const gateway = await started(before);
+      const agents = await agentsOf(gateway);
+      const sessions = agents.map(sessionOf);
+      await expectEra(gateway, before, agents);
+      await replace(gateway, after);
+      await expectEra(gateway, after, agents);
+      expect(agents.map(sessionOf)).toEqual(sessions);
+      await expectEra(gateway, after);
+    },
+  );
+
+  it("that became another release, with another revision of the protocol, is used by the sessions that its agents have [restart-unseen]", async () => {
+    const gateway = await started("legacy", ["--revision", "2025-03-26"]);
+    const agents = await agentsOf(gateway);
+    const sessions = agents.map(sessionOf);
+    await expectEra(gateway, "legacy", agents);
+    expect((await statusOfAll(gateway)).servers[0]).toMatchObject({
+      version: "2025-03-26",
+      serverInfo: { version: "1.0.0" },
+    });
+    await replace(gateway, "legacy", ["--revision", "2025-06-18", "--release", "2.0.0"]);
+    await until("the new release", async () => {
+      await Promise.all(agents.map(whoami));
+      const [seen] = (await statusOfAll(gateway)).servers;
+      return seen?.version === "2025-06-18" && seen.serverInfo?.version === "2.0.0";
+    });
+    await expectEra(gateway, "legacy", agents);
+    expect(agents.map(sessionOf)).toEqual(sessions);
   });
 
   it.each([
