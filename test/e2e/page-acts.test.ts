@@ -394,9 +394,5 @@ describe.skipIf(chromium === undefined)(
         await press(page, how, main, "Read it again");
       },
     );
-
-    it("asked nobody but its gateway, and the browser had nothing to complain of", () => {
-      expect(browser.complaints).toEqual([]);
-    });
   },
 );
