@@ -62,7 +62,7 @@ async function guarded(tools: (token: string | undefined) => readonly string[] |
 }
 
 describe("a credential from a program", () => {
-  it("that ends in the middle of a hundred calls is fetched once, and every call is made once, within a second of that [token-unseen]", async () => {
+  it("that ends in the middle of a hundred calls is fetched once, and every call is made once, within the time that they take and a second of that [token-unseen]", async () => {
     const dir = await temporaryDirectory();
     const [tokenPath, countPath, endPath] = [join(dir, "token"), join(dir, "count"), join(dir, "end")];
     await writeFile(tokenPath, "first");
@@ -76,13 +76,18 @@ describe("a credential from a program", () => {
     const agent = await connect("legacy", gateway);
     await agent.waitFor("echo");
     const before = (await readFile(countPath, "utf8")).length;
+    // As long as this machine takes for as many with a token that is good.
+    const beginMs = Date.now();
+    await Promise.all(Array.from({ length: 100 }, (_, n) => agent.text("echo", { n })));
+    const usualMs = Date.now() - beginMs;
+    calls.length = 0;
     await writeFile(tokenPath, "second");
     const all = Array.from({ length: 100 }, (_, n) => {
       if (n === 50) good = "second";
       return agent.text("echo", { n });
     });
     expect(await Promise.all(all)).toEqual(Array.from({ length: 100 }, (_, n) => `${n}`));
-    expect(Date.now() - Number(await readFile(endPath, "utf8"))).toBeLessThan(1_000);
+    expect(Date.now() - Number(await readFile(endPath, "utf8"))).toBeLessThan(usualMs + 1_000);
     expect(calls.length).toBe(100);
     expect(new Set(calls).size).toBe(100);
     expect((await readFile(countPath, "utf8")).length - before).toBe(1);

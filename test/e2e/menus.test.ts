@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { connect, ERAS } from "./eras.js";
 import { type Gateway, startGateway, stdioFixture, until } from "./harness.js";
-import { createToken, refusal, toolway } from "./operator.js";
+import { createToken, freshId, refusal, toolway } from "./operator.js";
 
 const TOOLS_CHANGED = "notifications/tools/list_changed";
 
@@ -24,10 +24,12 @@ describe("the menus of a config", () => {
   it.each(ERAS)(
     "change for a %s agent when the operator sets its context, and for nobody else [menu-narrows]",
     async (era) => {
-      const id = `${era}-one`;
+      const id = freshId(`${era}-one`);
       const token = await createToken(gateway, id, "default");
       const agent = await connect(era, gateway, { token });
-      const other = await connect(era, gateway, { token: await createToken(gateway, `${era}-other`, "default") });
+      const other = await connect(era, gateway, {
+        token: await createToken(gateway, freshId(`${era}-other`), "default"),
+      });
       for (const one of [agent, other]) if (one.era === "modern") await one.listen({ lists: true });
       const whole = await agent.names();
       expect(whole).toContain("slow__sleep");
