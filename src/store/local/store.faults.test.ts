@@ -3,7 +3,17 @@
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -14,6 +24,7 @@ import { openStore } from "./store.js";
 const root = resolve(fileURLToPath(import.meta.url), "../../../..");
 // Inside the package, so that the compiled files find its dependencies.
 const built = join(root, "node_modules", ".cache", `store-faults-${process.pid}`);
+const MIB = 1024 * 1024;
 let scratch: string;
 let count = 0;
 let dir: string;
@@ -33,10 +44,12 @@ afterAll(() => {
   rmSync(built, { recursive: true, force: true });
   rmSync(scratch, { recursive: true, force: true });
 });
-beforeEach(() => {
+function newDir(): void {
   dir = join(scratch, `case-${++count}`);
   mkdirSync(dir);
-});
+}
+
+beforeEach(newDir);
 
 function script(body: string): string[] {
   const head = `import { openStore } from ${JSON.stringify(join(built, "store", "local", "store.js"))};
@@ -102,81 +115,129 @@ describe("a store whose process is killed", () => {
   });
 });
 
+interface Disk {
+  /** As `run` above, with the disk in its place. */
+  run(body: string): ReturnType<typeof run>;
+  /** What gives 8 MiB of room to the process that says it. */
+  readonly grow: string;
+  /** From now on there is no room left. */
+  fill(): void;
+  /** From now on there is some again. */
+  free(): void;
+}
+
 describe("a store on a full disk", () => {
   // Namespaces of our own: no root is needed, and nothing stays mounted.
   const unshare = ["--user", "--map-root-user", "--mount"];
   const mountable = spawnSync("unshare", [...unshare, "mount", "-t", "tmpfs", "tmpfs", tmpdir()]).status === 0;
-  // biome-ignore lint/suspicious/noConsole: says why tests are missing from the run
-  if (!mountable) console.warn("skipped: the tests on a full disk need namespaces of the user's own");
-
-  interface Disk {
-    /** The disk's root, for us. */
-    readonly outside: string;
-    /** As `run` above, with the disk in its place. */
-    run(body: string): ReturnType<typeof run>;
-  }
+  const limitable = spawnSync("prlimit", ["--fsize=1000:", "true"]).status === 0;
 
   /** A small disk in place of `dir`, for as long as a process of its own keeps it. */
-  async function onDisk(size: string, test: (disk: Disk) => void | Promise<void>): Promise<void> {
+  async function onDisk(size: number, test: (disk: Disk) => void): Promise<void> {
     const keep = `mount -t tmpfs -o size=${size} tmpfs ${dir} && echo mounted && exec sleep 600`;
     const keeper = spawn("unshare", [...unshare, "sh", "-c", keep], { stdio: ["ignore", "pipe", "inherit"] });
     try {
       await once(keeper.stdout, "data");
       const enter = ["nsenter", "--target", String(keeper.pid), "--user", "--mount", "--preserve-credentials"];
       const at = join(dir, "store");
-      await test({ outside: `/proc/${keeper.pid}/root${dir}`, run: (body) => run(body, at, enter) });
+      const outside = `/proc/${keeper.pid}/root${dir}`;
+      test({
+        run: (body) => run(body, at, enter),
+        grow: `execFileSync("mount", ["-o", "remount,size=8m", dir + "/.."]);`,
+        fill: () => {
+          for (const size of [4096, 1]) {
+            try {
+              for (let i = 0; ; i++) writeFileSync(join(outside, `fill-${size}-${i}`), Buffer.alloc(size));
+            } catch {
+              // Full, as wanted.
+            }
+          }
+        },
+        free: () => {
+          for (let i = 0; i < 120; i++) rmSync(join(outside, `fill-4096-${i}`), { force: true });
+        },
+      });
     } finally {
       keeper.kill("SIGKILL");
       await once(keeper, "exit");
     }
   }
 
-  it.skipIf(!mountable)("is a clear error; all acknowledged stays; writing goes on when space is freed", async () => {
-    // Sizes that land in leaf pages, in overflow pages, and in many of them.
-    for (const size of [40, 900, 3000, 60_000]) {
-      await onDisk("2m", (disk) => {
-        const body = `
-          import { execFileSync } from "node:child_process";
-          const store = await openStore({ dir });
-          const map = store.map("m");
-          const size = ${size}, done = new Map(), codes = {};
-          let message;
-          const put = (k, v) => map.put(k, v).then(() => done.set(k, v), (e) => {
-            codes[e.code] = (codes[e.code] ?? 0) + 1; message = e.message; });
-          for (let i = 0; !codes["disk-full"] && i < 5000; i++)
-            await Promise.all(Array.from({ length: 20 }, (_, w) => put(i + "/" + w, String(i).padEnd(size, "v"))));
-          for (let i = 0; i < 50; i++) await put("more/" + i, "v".repeat(i * size));
-          const check = () => { for (const [k, v] of done) if (map.get(k) !== v) throw new Error("lost " + k); };
-          check();
-          // Deleting works on the full disk, and makes room.
-          let deleted = 0;
-          for (const k of [...done.keys()].slice(0, done.size / 2)) { await map.delete(k); done.delete(k); deleted++; }
-          check();
-          await put("small", "back"); 
-          execFileSync("mount", ["-o", "remount,size=8m", dir + "/.."]);
-          const before = done.size;
-          for (let i = 0; i < 30; i++) await put("new/" + i, "v".repeat(60_000));
-          check();
-          console.log(JSON.stringify({ codes: Object.keys(codes), deleted, back: done.has("small"), added: done.size - before, message }));
-          await store.close();`;
-        const { code, signal, out, err } = disk.run(body);
-        expect({ code, signal, err }).toEqual({ code: 0, signal: null, err: "" });
-        const report = JSON.parse(out);
-        expect(report).toMatchObject({ codes: ["disk-full"], back: true, added: 30 });
-        expect(report.deleted).toBeGreaterThan(5);
-        expect(report.message).toMatch(/No room left on the disk of .*free some space and writing goes on/);
-        // And after a restart.
-        const again = disk.run(
-          `const s = await openStore({ dir }); console.log([...s.map("m").entries({ prefix: "new/" })].length); await s.close();`,
-        );
-        expect(again).toMatchObject({ code: 0, out: "30\n" });
-      });
-    }
-  });
+  /** Where there are no such namespaces: no file of a process may become longer, which any user may say of their own. */
+  function withShortFiles(size: number, test: (disk: Disk) => void): void {
+    let longest = String(size);
+    const at = join(dir, "store");
+    test({
+      run: (body) => run(body, at, ["prlimit", `--fsize=${longest}:`]),
+      grow: `execFileSync("prlimit", ["--pid", String(process.pid), "--fsize=8388608:"]);`,
+      fill: () => {
+        const files = existsSync(at) ? readdirSync(at, { recursive: true, encoding: "utf8" }) : [];
+        longest = String(Math.max(0, ...files.map((file) => statSync(join(at, file)).size)));
+      },
+      free: () => {
+        longest = "unlimited";
+      },
+    });
+  }
 
-  it.skipIf(!mountable)(
-    "takes no more writes into an outbox: each agent is told that its call was not queued, and what was queued before is delivered once [ack-is-durable] [no-double-effect]",
-    async () => {
+  const KINDS = { "a disk without room": onDisk, "files that may not grow": withShortFiles };
+  const isLacking = (kind: string) => (kind === "a disk without room" ? !mountable : !limitable);
+
+  it.for(Object.entries(KINDS))(
+    "is a clear error; all acknowledged stays; writing goes on when there is room: %s [ack-is-durable]",
+    async ([kind, on], { skip }) => {
+      if (isLacking(kind)) skip("needs namespaces of the user's own, or prlimit");
+      // Sizes that land in leaf pages, in overflow pages, and in many of them. The smallest fills a disk in thousands of
+      // commits, each of which a disk that is no memory has to write.
+      for (const size of [...(on === onDisk ? [40] : []), 900, 3000, 60_000]) {
+        newDir();
+        await on(2 * MIB, (disk) => {
+          const body = `
+            import { execFileSync } from "node:child_process";
+            const store = await openStore({ dir });
+            const map = store.map("m");
+            const size = ${size}, done = new Map(), codes = {};
+            let message;
+            const put = (k, v) => map.put(k, v).then(() => done.set(k, v), (e) => {
+              codes[e.code] = (codes[e.code] ?? 0) + 1; message = e.message; });
+            for (let i = 0; !codes["disk-full"] && i < 5000; i++)
+              await Promise.all(Array.from({ length: 20 }, (_, w) => put(i + "/" + w, String(i).padEnd(size, "v"))));
+            for (let i = 0; i < 50; i++) await put("more/" + i, "v".repeat(i * size));
+            const check = () => { for (const [k, v] of done) if (map.get(k) !== v) throw new Error("lost " + k); };
+            check();
+            // Deleting works on the full disk, and makes room.
+            let deleted = 0;
+            for (const k of [...done.keys()].slice(0, done.size / 2)) { await map.delete(k); done.delete(k); deleted++; }
+            check();
+            await put("small", "back");
+            ${disk.grow}
+            const before = done.size;
+            for (let i = 0; i < 30; i++) await put("new/" + i, "v".repeat(60_000));
+            check();
+            console.log(JSON.stringify({ codes: Object.keys(codes), deleted, back: done.has("small"), added: done.size - before, message }));
+            await store.close();`;
+          const { code, signal, out, err } = disk.run(body);
+          expect({ code, signal, err }).toEqual({ code: 0, signal: null, err: "" });
+          const report = JSON.parse(out);
+          expect(report).toMatchObject({ codes: ["disk-full"], back: true, added: 30 });
+          expect(report.deleted).toBeGreaterThan(5);
+          expect(report.message).toMatch(/No room left on the disk of .*free some space and writing goes on/);
+          // And after a restart.
+          disk.free();
+          const again = disk.run(
+            `const s = await openStore({ dir }); console.log([...s.map("m").entries({ prefix: "new/" })].length); await s.close();`,
+          );
+          expect(again).toMatchObject({ code: 0, out: "30\n" });
+        });
+      }
+    },
+  );
+
+  it.for(Object.entries(KINDS))(
+    "takes no more writes into an outbox: each agent is told that its call was not queued, and what was queued before is delivered once: %s [ack-is-durable] [no-double-effect]",
+    { timeout: 240_000 },
+    async ([kind, on], { skip }) => {
+      if (isLacking(kind)) skip("needs namespaces of the user's own, or prlimit");
       const outbox = `
       const { Outbox } = await import(${JSON.stringify(join(built, "outbox", "index.js"))});
       const { parseMessage } = await import(${JSON.stringify(join(built, "protocol", "message.js"))});
@@ -190,7 +251,7 @@ describe("a store on a full disk", () => {
         receiptReply: () => ({ kind: "result", result: {} }),
         send: (call) => { sent.push(call.message.params.arguments.key); setImmediate(() => call.reply(resultBytes('{"content":[]}'))); },
       });`;
-      await onDisk("2m", (disk) => {
+      await on(2 * MIB, (disk) => {
         const first = disk.run(`${outbox}
         import { execFileSync } from "node:child_process";
         outbox.lanes.hold("tracker", undefined);
@@ -207,7 +268,7 @@ describe("a store on a full disk", () => {
         for (let n = 0; refused.length === 0 && n < 2_000; n += 8)
           await Promise.all(Array.from({ length: 8 }, (_, i) => call("k" + (n + i))));
         for (let n = 0; n < 8; n++) await call("more" + n);
-        execFileSync("mount", ["-o", "remount,size=8m", dir + "/.."]);
+        ${disk.grow}
         await call("room");
         const queued = taken.filter((key) => told.has(key));
         console.log(JSON.stringify({ queued, refused, sent, last: queued.at(-1) }));
@@ -218,6 +279,7 @@ describe("a store on a full disk", () => {
         for (const text of refused) expect(text).toMatch(/^Not sent, and not queued: .*No room left on the disk/);
         expect([last, sent]).toEqual(["room", []]);
         // The process is gone without a word, and another finds them.
+        disk.free();
         const second = disk.run(`${outbox}
         outbox.start();
         while ([...outbox.lanes.all].some((write) => !write.isOver)) await new Promise((turn) => setImmediate(turn));
@@ -228,38 +290,32 @@ describe("a store on a full disk", () => {
         expect(JSON.parse(second.out)).toEqual(queued);
       });
     },
-    240_000,
   );
 
-  it.skipIf(!mountable)("opening on a full disk is a clear error for a new store, and reads an old one", async () => {
-    await onDisk("1m", ({ outside, ...disk }) => {
-      const fill = () => {
-        for (const size of [4096, 1]) {
-          try {
-            for (let i = 0; ; i++) writeFileSync(join(outside, `fill-${size}-${i}`), Buffer.alloc(size));
-          } catch {
-            // Full, as wanted.
-          }
-        }
-      };
-      fill();
-      const fresh = disk.run(
-        `await openStore({ dir }).then(() => console.log("opened"), (e) => console.log(e.code)); process.exit(0);`,
-      );
-      expect({ code: fresh.code, signal: fresh.signal, out: fresh.out }).toEqual({
-        code: 0,
-        signal: null,
-        out: "disk-full\n",
+  it.for(Object.entries(KINDS))(
+    "is a clear error where a new store is opened, and an old one is read: %s",
+    async ([kind, on], { skip }) => {
+      if (isLacking(kind)) skip("needs namespaces of the user's own, or prlimit");
+      await on(MIB, (disk) => {
+        disk.fill();
+        const fresh = disk.run(
+          `await openStore({ dir }).then(() => console.log("opened"), (e) => console.log(e.code)); process.exit(0);`,
+        );
+        expect({ code: fresh.code, signal: fresh.signal, out: fresh.out }).toEqual({
+          code: 0,
+          signal: null,
+          out: "disk-full\n",
+        });
+        disk.free();
+        const write = `const s = await openStore({ dir }); await s.map("m").put("a", 1); await s.close();`;
+        expect(disk.run(write)).toMatchObject({ code: 0, err: "" });
+        disk.fill();
+        const read = `const s = await openStore({ dir }); console.log(s.map("m").get("a"));
+          await s.map("m").put("b", "v".repeat(1e6)).catch((e) => console.log(e.code)); await s.close();`;
+        expect(disk.run(read)).toMatchObject({ code: 0, signal: null, out: "1\ndisk-full\n" });
       });
-      for (let i = 0; i < 120; i++) rmSync(join(outside, `fill-4096-${i}`), { force: true });
-      const write = `const s = await openStore({ dir }); await s.map("m").put("a", 1); await s.close();`;
-      expect(disk.run(write)).toMatchObject({ code: 0, err: "" });
-      fill();
-      const read = `const s = await openStore({ dir }); console.log(s.map("m").get("a"));
-        await s.map("m").put("b", "v".repeat(1e6)).catch((e) => console.log(e.code)); await s.close();`;
-      expect(disk.run(read)).toMatchObject({ code: 0, signal: null, out: "1\ndisk-full\n" });
-    });
-  });
+    },
+  );
 });
 
 describe("a store with damaged files", () => {
