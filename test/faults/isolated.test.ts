@@ -10,10 +10,10 @@ import { figure } from "./length.js";
 import { linux, processesNaming, report } from "./measure.js";
 import { type Agent, openAgent } from "./memory-scene.js";
 
-/** The default of `sessionConnections` in the full run. */
-const CAPACITY = figure(16, 200);
+/** More than the default of 200, so that one principal has more than 500 of them. */
+const CAPACITY = figure(16, 680);
 /** Three quarters of it: what one principal gets. */
-const OF_ONE = figure(12, 150);
+const OF_ONE = figure(12, 510);
 /** More than there is room for. */
 const ASKED = OF_ONE + 10;
 /** The reaper needs a moment for each of them, and the machine may be busy. */
