@@ -12,7 +12,7 @@ const script = fileURLToPath(new URL("../.ci/run", import.meta.url));
 const REAL = ["bash", "cat", "chmod", "dirname", "env", "mktemp", "rm"];
 /** What sockets, streams and timers carry, on a Node that has differed in it before. */
 const ON_NODE_24 = "scripts/test-on-node.mjs --node 24 --wire";
-const TOOLS = ["zsh", "fish", "chromium", "nats-server", "promtool"];
+const TOOLS = ["zsh", "fish", "chromium", "nats-server", "nginx", "promtool"];
 
 let path: string;
 beforeEach(() => {
@@ -43,6 +43,12 @@ describe("what CI runs", () => {
     const { status, installs, called } = run(0, ["apt-get", "dpkg-deb", "tar"], {});
     expect(status).toBe(0);
     expect(installs.map((line) => line.split(" ").slice(4).join(" "))).toEqual(["zsh fish", "chromium", "nats-server"]);
+    // Of these the program alone: what their packages would start is not wanted.
+    const alone = called.filter((line) => line.startsWith("apt-get download") || line.startsWith("tar"));
+    expect(alone.map((line) => line.split(" ").at(-1))).toEqual([
+      ...["nginx", "./usr/sbin/nginx"],
+      ...["prometheus", "./usr/bin/promtool"],
+    ]);
     expect(called.some((line) => line.startsWith("sudo"))).toBe(false);
     // All tests on the Node at hand, those of the wire on another, and the official suite; each line is a run of its own.
     const runs = ["npm install", "npm test", `node ${ON_NODE_24}`, "node scripts/conformance.mjs"];

@@ -3,9 +3,10 @@
 import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { parse } from "yaml";
 import { commands } from "../src/cli/commands/index.js";
 import { readPlainLine } from "../src/cli/line/plain-line.js";
 import { DEFAULT_DRAIN_MS, DEFAULT_LIMITS } from "../src/config/config.js";
@@ -90,6 +91,32 @@ it("whoever kills the gateway waits until it is over, and proxies let its larges
   const mebibytes = DEFAULT_LIMITS.bodyBytes / 1024 / 1024;
   expect(example("nginx.conf")).toContain(`client_max_body_size ${mebibytes}m;`);
   expect(example("Caddyfile")).toContain(`max_size ${mebibytes}MiB`);
+});
+
+it("compose starts the image with what its own line needs: folders, port and token, for this machine alone", () => {
+  const { services, volumes } = parse(example("compose.yaml"), { strict: true }) as {
+    services: Record<string, Record<string, unknown>>;
+    volumes: Record<string, unknown>;
+  };
+  const { toolway = {}, ...others } = services;
+  expect(others).toEqual({});
+  const [, config = "", , listen = "", , state = ""] = JSON.parse(
+    /^CMD (.*)$/m.exec(example("Dockerfile"))?.[1] ?? "[]",
+  ) as string[];
+  const port = listen.split(":").at(-1);
+  expect(toolway["ports"]).toEqual([`127.0.0.1:${port}:${port}`]);
+  const mounts = (toolway["volumes"] as string[]).map((mount) => mount.split(":"));
+  expect(mounts.map(([, there, mode]) => [there, mode])).toEqual([
+    [dirname(config), "ro"],
+    [state, undefined],
+  ]);
+  // Whatever is no path has to be declared as a volume.
+  const named = mounts.map(([here = ""]) => here).filter((here) => !/^[./~]/.test(here));
+  expect(Object.keys(volumes)).toEqual(named);
+  expect(toolway["environment"]).toEqual({ TOOLWAY_TOKEN: expect.stringMatching(/^\$\{TOOLWAY_TOKEN:\?.+\}$/) });
+  expect(toolway).toMatchObject({ init: true, read_only: true, cap_drop: ["ALL"], stop_grace_period: "35s" });
+  // What npx downloads is started from the home of the image's user.
+  expect(toolway["tmpfs"]).toContainEqual(expect.stringMatching(/^\/home\/node:(?=.*\bexec\b)(?=.*uid=1000)/));
 });
 
 it.skipIf(!has("systemd-analyze"))("systemd takes the units", () => {

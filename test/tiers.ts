@@ -130,6 +130,7 @@ export const SAME_ON_ANY_NODE: readonly string[] = [
   "test/e2e/page-attacks.test.ts",
   "test/e2e/page-frame.test.ts",
   "test/e2e/page-views.test.ts",
+  "test/e2e/proxies.test.ts",
   "test/e2e/public-types.test.ts",
   "test/e2e/rug-pull.test.ts",
   "test/e2e/rules.test.ts",

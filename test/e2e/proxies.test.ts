@@ -1,5 +1,4 @@
-// The proxies of examples/operate before a gateway, for real: what they must let through. In the full runs alone
-// (TOOLWAY_FULL=1), and where they are installed.
+// The proxies of examples/operate before a gateway, for real: what they must let through. Where they are installed.
 
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -13,19 +12,21 @@ import { connected, startExecutor } from "./executor-process.js";
 import { freePort, type Gateway, root, startGateway, temporaryDirectory, until } from "./harness.js";
 import { statusOfAll } from "./operator.js";
 
-const has = (program: string) => spawnSync("sh", ["-c", `command -v ${program}`]).status === 0;
 const example = (name: string) => readFileSync(join(root, "examples/operate", name), "utf8");
 const NAME = "tools.example.com";
 
 /** The example, at a port of this test, without TLS; and the line that runs it. */
 interface Proxy {
   readonly program: string;
+  /** Asks for its version: whether it is here, and starts. */
+  readonly version: string;
   line(folder: string, port: number, gateway: number): Promise<string[]>;
 }
 
 const PROXIES: Readonly<Record<string, Proxy>> = {
   nginx: {
     program: "nginx",
+    version: "-v",
     async line(folder, port, gateway) {
       const server = example("nginx.conf")
         .replace("listen 443 ssl;", `listen 127.0.0.1:${port};`)
@@ -43,6 +44,7 @@ const PROXIES: Readonly<Record<string, Proxy>> = {
   },
   Caddy: {
     program: "caddy",
+    version: "version",
     async line(folder, port, gateway) {
       const site = example("Caddyfile")
         // Any name: which one is let in is the gateway's to say.
@@ -71,8 +73,8 @@ function post(port: number, host: string, bytes: number): Promise<number | undef
   });
 }
 
-describe.each(Object.entries(PROXIES))("behind %s", (_, { program, line }) => {
-  const missing = process.env["TOOLWAY_FULL"] !== "1" || !has(program);
+describe.each(Object.entries(PROXIES))("behind %s", (_, { program, version, line }) => {
+  const missing = spawnSync(program, [version]).status !== 0;
   let gateway: Gateway;
   let port: number;
 
