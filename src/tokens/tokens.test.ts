@@ -306,7 +306,10 @@ describe("tokens", () => {
     await expect(tokens.create({ id: "i", role: "exec\u200butor" }, NOW)).rejects.toThrow(
       /hidden .*exec\\u\{200B\}utor/,
     );
-    for (const good of ["a*b>.c", "Zoë", "x".repeat(128), "__proto__"]) {
+    // What follows it is a mailbox's own.
+    await expect(tokens.create({ id: "a#b", role: "r" }, NOW)).rejects.toThrow(/The id of a token has no "#" in it/);
+    await expect(tokens.create({ id: "🦊".repeat(129), role: "r" }, NOW)).rejects.toThrow(/128 characters, not 129/);
+    for (const good of ["a*b>.c", "Zoë", "x".repeat(128), "🦊".repeat(128), "__proto__"]) {
       const token = await tokens.create({ id: good, role: good }, NOW);
       expect(tokens.authenticate(token, NOW)).toEqual({ id: good, role: good });
     }

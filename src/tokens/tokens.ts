@@ -462,11 +462,13 @@ function checkRecipients(role: string, maySendTo: readonly string[] | "any"): vo
 }
 
 function checkLabel(what: "id" | "role" | "name" | "recipient", text: string): void {
+  // As people count them: what UTF-16 writes in two is one.
+  const characters = text.length > MAX_LABEL_CHARS ? [...text].length : text.length;
   const wrong =
     text.trim() === ""
       ? "must not be empty"
-      : text.length > MAX_LABEL_CHARS
-        ? `may have ${MAX_LABEL_CHARS} characters, not ${text.length}`
+      : characters > MAX_LABEL_CHARS
+        ? `may have ${MAX_LABEL_CHARS} characters, not ${characters}`
         : text !== text.trim()
           ? `must not begin or end with a space: ${JSON.stringify(text)} is not ${JSON.stringify(text.trim())}`
           : visible(text) !== text

@@ -23,6 +23,24 @@ describe("an address", () => {
   );
 });
 
+describe("an id", () => {
+  it("has 128 characters, whichever: what has two places in a text is one, and what has more of them or bytes is refused [bounded]", () => {
+    const cancel = (id: string) => () => readFrame(JSON.stringify({ kind: "cancel", to: "a", correlation_id: id }));
+    for (const good of [
+      "x".repeat(128),
+      "é".repeat(128),
+      "漢".repeat(128),
+      "🦊".repeat(128),
+      "🦊".repeat(64) + "x".repeat(64),
+    ]) {
+      expect(cancel(good)()).toMatchObject({ correlationId: good });
+    }
+    for (const bad of ["x".repeat(129), "漢".repeat(129), "🦊".repeat(129), "x".repeat(1_024)]) {
+      expect(cancel(bad)).toThrow("at most 128 characters and 512 bytes");
+    }
+  });
+});
+
 describe("a frame that gives a message back", () => {
   it("says why in so many characters at most [bounded]", () => {
     const release = { kind: "release", id: "m-1", from: "worker-1", failed: true, reason: "x".repeat(900_000) };

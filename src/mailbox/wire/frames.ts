@@ -270,7 +270,7 @@ function roleOf(value: unknown): string | undefined {
 /** Ids are opaque, and reach no other mailbox whatever is in them; only their length is bounded. */
 function idOf(value: unknown, key: string): string {
   if (typeof value !== "string" || value === "") throw new FrameError(`"${key}" is a text that is not empty`);
-  if (value.length > MAX_ID_CHARS || Buffer.byteLength(value) > MAX_ID_BYTES) {
+  if (value.length > MAX_ID_CHARS && isTooLong(value)) {
     throw new FrameError(`"${key}" has at most ${MAX_ID_CHARS} characters and ${MAX_ID_BYTES} bytes`);
   }
   // Where ids are joined, a zero byte stands between them; a lone surrogate has no UTF-8.
@@ -278,6 +278,11 @@ function idOf(value: unknown, key: string): string {
     throw new FrameError(`"${key}" has a character that is none, or a zero byte`);
   }
   return value;
+}
+
+/** Characters are counted as people do: what UTF-16 writes in two is one. Only what has few bytes is taken apart for that. */
+function isTooLong(id: string): boolean {
+  return Buffer.byteLength(id) > MAX_ID_BYTES || [...id].length > MAX_ID_CHARS;
 }
 
 /** It stands in lists and logs: what a terminal would obey, or would show in another order, is no part of a name. */
