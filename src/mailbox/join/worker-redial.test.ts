@@ -22,6 +22,22 @@ describe("when a worker dials its broker", () => {
     expect(waitsOf(new WorkerRedial(() => 1), 0)).toEqual([200, 400, 800, 1_600]);
   });
 
+  it("tries five times after a line that was lost, too, and waits before each of them", () => {
+    const redial = new WorkerRedial(() => 1);
+    redial.wanted();
+    redial.opened(0);
+    redial.lost(1_000);
+    const waits: number[] = [];
+    let now = 1_000;
+    do {
+      const due = redial.nextWakeMs as number;
+      waits.push(due - now);
+      now = due;
+      expect(redial.wake(now)).toBe("dial");
+    } while (redial.failed(now) === "again");
+    expect(waits).toEqual([200, 400, 800, 1_600, 2_000]);
+  });
+
   it("jitters fully: a wait is anywhere from nothing to its ceiling", () => {
     expect(waitsOf(new WorkerRedial(() => 0), 0)).toEqual([0, 0, 0, 0]);
     expect(waitsOf(new WorkerRedial(() => 0.5), 0)).toEqual([100, 200, 400, 800]);

@@ -6,7 +6,10 @@
 
 import { type BackoffLimits, fullJitter } from "../../runtime/backoff.js";
 
-/** 200, 400, 800, 1,600, 2,000 ms: a broker that restarts is back within them, and a call still waits gladly. */
+/**
+ * 200, 400, 800, 1,600, 2,000 ms: a broker that restarts is back within them, and a call still waits gladly. A line that was lost is dialled
+ * after each of them; the first dial of all waits for nothing, and four follow it.
+ */
 const WAITS: BackoffLimits = { baseMs: 200, maxMs: 2_000 };
 /** After so many failures in a row those who wait are told. */
 const TRIES = 5;
