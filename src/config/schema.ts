@@ -147,7 +147,7 @@ const tool = strict(
     ask: defaulted(
       flag(),
       false,
-      "Before somebody calls it through a mailbox, `toolway share` asks the person at its terminal. Nobody there: refused.",
+      "Before somebody calls it through a mailbox, `toolway share` asks the person at its terminal. Nobody there: the call waits a minute for `toolway asks` or the page, and is then refused.",
     ),
     outbox: optional(
       flagOr(toolOutbox),
