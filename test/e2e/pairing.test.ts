@@ -31,6 +31,9 @@ afterAll(() => {
   broker.kill();
 });
 
+/** From the first line typed to the first call: as long as people wait gladly for something new. */
+const FIRST_CALL_MS = 120_000;
+
 const NO_EVENTS = { onMessage() {}, onLive() {}, onCancel() {}, onPresence() {}, onDrain() {}, onClose() {} };
 const signal = new AbortController().signal;
 
@@ -165,6 +168,7 @@ it("lets `join --pair` use the tools, and after it `join --from` with the token 
     };
     return { told, end };
   };
+  const startedMs = performance.now();
   const sharer = start(here, "share", "--pair", "--as", "attic", "--listen", "127.0.0.1:0");
   try {
     const word = await until("the word", () => /"pair":"([^"]+)"/.exec(sharer.told.out)?.[1]);
@@ -181,6 +185,8 @@ it("lets `join --pair` use the tools, and after it `join --from` with the token 
           return ran.code === 0 ? ran.out : undefined;
         });
         expect(called).toContain("hello");
+        // The first call, from two terminals with nothing in them.
+        if (how[0] === "--pair") expect(performance.now() - startedMs).toBeLessThan(FIRST_CALL_MS);
       } finally {
         await worker.end();
       }
