@@ -1,20 +1,24 @@
+import { Readable } from "node:stream";
 import { describe, expect, it, vi } from "vitest";
 import { TestService } from "../../../test/fixtures/endpoint/service.js";
 import { TestClock } from "../../../test/fixtures/test-clock.js";
 import { until } from "../../../test/fixtures/wait.js";
 import type { MailboxAnswer, MailboxCall } from "../../contracts/mailbox.js";
-import { resultBytes } from "../../protocol/reply.js";
+import { Meta, MODERN_VERSION } from "../../protocol/modern.js";
+import { type Reply, resultBytes, type StreamReply } from "../../protocol/reply.js";
 import { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import { createSealer } from "../../runtime/seal.js";
+import type { EndpointLimits } from "../session/limits.js";
 import { MailboxEndpoint } from "./endpoint.js";
 
 const principal = { id: "mailbox/worker-1", role: "dev" };
 
-function open(service: TestService) {
+function open(service: TestService, limits: Partial<EndpointLimits> = {}) {
   const failures: unknown[] = [];
   const endpoint = new MailboxEndpoint({
     service,
     sealer: createSealer(Buffer.alloc(32, 1)),
+    limits,
     held: new HeldBytes(),
     clock: new TestClock(),
     lists: () => ({ unread: [], areAnyRead: true }),
@@ -65,6 +69,44 @@ describe("the endpoint of a mailbox", () => {
       parsing.mockRestore();
     }
     expect(sent).toEqual([expect.stringContaining('"arguments":{"n":1e3,"text":"long"}')]);
+  });
+
+  it("answers with no more than `outputBytes`, however the reply comes; what is larger is an error that names the limit [bounded]", async () => {
+    const service = new TestService();
+    const { ask } = open(service, { outputBytes: 1_000 });
+    const meta = { [Meta.version]: MODERN_VERSION, [Meta.capabilities]: {} };
+    const params = { name: "echo", arguments: {}, _meta: meta };
+    const body = JSON.stringify({ op: "rpc", message: { jsonrpc: "2.0", id: 1, method: "tools/call", params } });
+    const replyOf = (bytes: number) => `{"resultType":"complete","text":"${"x".repeat(bytes)}"}`;
+    const opened: Readable[] = [];
+    const streamOf = (bytes: number, isKnown: boolean): StreamReply => {
+      const whole = (id: string) => `{"jsonrpc":"2.0","id":${id},"result":${replyOf(bytes)}}`;
+      const open = (id: string) => {
+        const stream = Readable.from([Buffer.from(whole(id))]);
+        opened.push(stream);
+        return stream;
+      };
+      return { kind: "stream", era: "modern", open, ...(isKnown ? { size: (id) => whole(id).length } : {}) };
+    };
+    const replies: ((bytes: number) => Reply)[] = [
+      (bytes) => ({ ...resultBytes(replyOf(bytes)), era: "modern" }),
+      (bytes) => streamOf(bytes, true),
+      (bytes) => streamOf(bytes, false),
+    ];
+    const said = await Promise.all(
+      replies.flatMap((reply) =>
+        [800, 1_001].map(async (bytes) => {
+          service.handle = (call) => call.reply(reply(bytes));
+          const answer = await ask(body);
+          return answer.kind === "response" ? answer.bytes.toString() : "no response";
+        }),
+      ),
+    );
+    const limit = expect.stringMatching(/The reply has 1\d{3} bytes; the limit is 1000/);
+    const brokeOff = expect.stringContaining("The reply broke off on its way. The call may have taken effect.");
+    const good = expect.stringContaining(replyOf(800));
+    expect(said).toEqual([good, limit, good, limit, good, brokeOff]);
+    await until(() => opened.every((stream) => stream.destroyed));
   });
 
   it("passes an agent's notification to the servers as it was written, and takes nothing else for one", () => {

@@ -77,6 +77,23 @@ describe("a broker", () => {
     expect((await studio.message()).id).toBe("m-2");
   });
 
+  it("takes a message for another one by its recipient and by its kind, not by its body alone", async () => {
+    const worker = await connect("worker-2", "other-token");
+    worker.deliver("studio", "m-1", { n: 1 });
+    expect(await worker.next("delivered", "error")).toMatchObject({ kind: "delivered" });
+    for (const [to, kind] of [
+      ["barn", "mcp_request"],
+      ["studio", "note"],
+    ] as const) {
+      worker.deliver(to, "m-1", { n: 1 }, {}, { kind });
+      expect(await worker.next("delivered", "error")).toMatchObject({
+        id: "m-1",
+        reason: expect.stringContaining("another message"),
+      });
+    }
+    expect([...test.store.log("mail").entries()]).toHaveLength(1);
+  });
+
   it("lets nobody send where its token may not, and answers only to whoever asked", async () => {
     const worker = await connect("worker-1", "worker-token");
     const other = await connect("worker-2", "other-token");

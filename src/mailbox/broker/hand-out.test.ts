@@ -7,7 +7,8 @@ import { HeldStore } from "../../../test/fixtures/mailbox/held-store.js";
 import { ElapsedClock } from "../elapsed-clock.js";
 import type { Deliver } from "../wire/frames.js";
 import { Broker } from "./broker.js";
-import { MAX_END_MS, MAX_MAILBOXES, QUEUE_LIMITS, RETRY_MS } from "./limits.js";
+import { deadLetterOf } from "./dead-letters.js";
+import { DEFAULT_END_MS, MAX_DEAD_LETTERS, MAX_END_MS, MAX_MAILBOXES, QUEUE_LIMITS, RETRY_MS } from "./limits.js";
 import { MailboxOperator } from "./operator.js";
 import type { Consumer } from "./queue-terms.js";
 import { bindingOf, headerOf, type StoredBinding } from "./record.js";
@@ -82,6 +83,26 @@ function onDisk(id: string): string | undefined | false {
 const turn = () => vi.advanceTimersByTimeAsync(0);
 
 describe("what a broker takes", () => {
+  it("lives for an hour where its sender says nothing of it [bounded]", async () => {
+    const message = { id: "m-1", kind: "mcp_request", body: "{}", correlationId: undefined };
+    await broker.deliver(WORKER, {
+      kind: "deliver",
+      to: "studio",
+      message,
+      leftMs: undefined,
+      acknowledges: undefined,
+    });
+    nowMs = DEFAULT_END_MS - 1;
+    const first = new Taker(undefined, undefined);
+    await turn();
+    expect(first.got).toEqual(["m-1"]);
+    first.leave();
+    nowMs = DEFAULT_END_MS;
+    const second = new Taker(undefined, undefined);
+    await turn();
+    expect(second.got).toEqual([]);
+  });
+
   it("lives for 7 days at most, whatever its sender wants [bounded]", async () => {
     await deliver("m-1", 10 * MAX_END_MS);
     nowMs = MAX_END_MS - 1;
@@ -464,6 +485,19 @@ describe("what ended unfinished", () => {
     broker = new Broker({ store: store.asStore, clock, log, knows: () => true });
     await turn();
     expect(dead()).toBe(0);
+  });
+
+  it("is kept with the last ones of its mailbox, and the oldest go as others come [bounded]", async () => {
+    const taker = new Taker("J1", MAX_DEAD_LETTERS * 10);
+    taker.onMessage = (id) => {
+      queueMicrotask(() => broker.release("studio", taker.consumer, { id, from: "worker-1" }, { reason: "no" }));
+    };
+    for (let n = 0; n < MAX_DEAD_LETTERS + 3; n++) await deliver(`m-${n}`);
+    await turn();
+    expect(broker.inside.mail.dead.count("studio")).toBe(MAX_DEAD_LETTERS);
+    const kept = [...store.log("dead-letters").entries()].map(([, json]) => deadLetterOf(json).record);
+    const ids = kept.map((record) => headerOf(record).id);
+    expect([ids.length, ids[0], ids.at(-1)]).toEqual([MAX_DEAD_LETTERS, "m-3", `m-${MAX_DEAD_LETTERS + 2}`]);
   });
 
   it("is sent again once, where two ask for it at once [no-double-effect]", async () => {

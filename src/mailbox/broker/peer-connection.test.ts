@@ -2,25 +2,32 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import type { SocketEvents } from "../../sockets/socket.js";
+import { BARE_WINDOW, BEAT_MS, MAX_UNDER_WAY, MAX_WINDOW } from "../wire/limits.js";
 import { PeerConnection, type PeerSocket } from "./peer-connection.js";
+import type { Consumer } from "./queue-terms.js";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} } as never;
+/** Those who take messages, as the broker knows them. */
+const consumers: Consumer[] = [];
 /** A broker that takes all at once. */
-const broker = {
-  peers: { arrive() {}, leave() {} },
+const quick = {
+  peers: { arrive() {}, leave() {}, changed() {} },
   deliver: () => Promise.resolve(),
   cancel: () => Promise.resolve(true),
-} as never;
+  subscribe: (_address: string, consumer: Consumer) => void consumers.push(consumer),
+};
 
 /** What a peer says, and what it is told. */
 class Peer implements PeerSocket {
   readonly waiting = 0;
   readonly told: Record<string, unknown>[] = [];
+  readonly beats: number[] = [];
   #events: SocketEvents | undefined;
 
-  constructor(version: number | undefined, held?: HeldBytes) {
+  constructor(version: number | undefined, held?: HeldBytes, broker: object = quick) {
     const peer = { id: "worker", role: "researcher", maySendTo: undefined };
-    new PeerConnection(this, { broker, log, peer, held, identify: () => undefined, onEnd() {}, onRefused() {} });
+    const options = { log, peer, held, identify: () => undefined, onEnd() {}, onRefused() {} };
+    new PeerConnection(this, { ...options, broker: broker as never });
     this.say({ kind: "hello", agent: { session_id: "worker" }, version });
     this.told.length = 0;
   }
@@ -45,7 +52,10 @@ class Peer implements PeerSocket {
     this.told.push(JSON.parse(frame) as Record<string, unknown>);
   }
 
-  beat(): void {}
+  beat(everyMs: number): void {
+    this.beats.push(everyMs);
+  }
+
   gather(): void {}
   close(): void {}
   destroy(): void {}
@@ -101,6 +111,36 @@ describe("what a peer hears of its deliveries", () => {
     peer.end();
     await vi.advanceTimersByTimeAsync(1_000);
     expect(peer.told).toHaveLength(1);
+  });
+});
+
+describe("a peer", () => {
+  it("is asked for a sign of life from its first moment on, so that a half-open one is noticed [bounded]", () => {
+    expect(new Peer(undefined).beats).toEqual([BEAT_MS]);
+  });
+
+  it("has no more messages in hand than a connection may, and fewer where it knows the bare frames alone [bounded]", () => {
+    for (const version of [1, undefined]) new Peer(version).say({ kind: "subscribe" });
+    expect(consumers.splice(0).map(({ window }) => window)).toEqual([MAX_WINDOW, BARE_WINDOW]);
+  });
+
+  it("has no more deliveries on their way to the disk than a connection may: the next is refused by name, and others go on [bounded]", async () => {
+    const waiting: (() => void)[] = [];
+    const slow = { ...quick, deliver: () => new Promise<void>((done) => waiting.push(done)) };
+    const peer = new Peer(undefined, undefined, slow);
+    for (let n = 0; n < MAX_UNDER_WAY; n++) peer.deliver(`m-${n}`);
+    expect([waiting.length, peer.told]).toEqual([MAX_UNDER_WAY, []]);
+    peer.deliver("one-more");
+    expect(peer.told).toEqual([
+      { kind: "error", id: "one-more", reason: expect.stringContaining(`${MAX_UNDER_WAY} deliveries`) },
+    ]);
+    const other = new Peer(undefined, undefined, slow);
+    other.deliver("another's");
+    expect(waiting.length).toBe(MAX_UNDER_WAY + 1);
+    waiting[0]?.();
+    await turn();
+    peer.deliver("one-more");
+    expect(waiting.length).toBe(MAX_UNDER_WAY + 2);
   });
 });
 

@@ -1,10 +1,13 @@
 // The peer's line, over real sockets to a real broker.
 
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { WebSocketServer } from "ws";
 import { BareClient } from "../../../test/fixtures/mailbox/bare-client.js";
 import { TestBroker } from "../../../test/fixtures/mailbox/test-broker.js";
 import type { MailboxPresence, ReceivedLive, ReceivedMessage } from "../wire/broker-frames.js";
-import { MAX_LIVE_BYTES } from "../wire/limits.js";
+import { BEAT_MS, MAX_LIVE_BYTES, MAX_UNDER_WAY } from "../wire/limits.js";
 import { type BrokerLine, greet, type LineEvents, type LineOptions, openLine } from "./line.js";
 import { LocalEnd } from "./local-line.js";
 
@@ -132,6 +135,46 @@ describe("a line to a broker", () => {
         { kind: "credit", messages: 3 },
         { kind: "ack", id: "r-4", from: "studio" },
       ]);
+  });
+
+  it("has so many deliveries under way at most, and takes the next when one of them is over [bounded]", async () => {
+    const [ours, theirs] = LocalEnd.pair();
+    const greeting = greet(ours, { address: "worker-1" }, new Heard());
+    theirs.send('{"kind":"welcome","agent":{"session_id":"worker-1","role":"researcher"}}');
+    const line = await greeting;
+    const all = Array.from({ length: MAX_UNDER_WAY }, (_, n) => line.deliver(call(`m-${n}`)));
+    await expect(line.deliver(call("one-more"))).rejects.toThrow(`${MAX_UNDER_WAY} deliveries to the broker`);
+    theirs.send('{"kind":"delivered","id":"m-0"}');
+    await all[0];
+    const next = line.deliver(call("one-more"));
+    const ids = [...all.keys()].slice(1).map((n) => `m-${n}`);
+    theirs.send(JSON.stringify({ kind: "delivered", ids: [...ids, "one-more"] }));
+    await Promise.all([...all, next]);
+  });
+
+  it("is given up within two beats where the broker gives no sign of life [bounded]", async () => {
+    // It takes the connection and the hello, and is mute from then on, as a machine whose network went.
+    const mute = new WebSocketServer({ port: 0, host: "127.0.0.1", autoPong: false });
+    mute.on("connection", (ws) => {
+      ws.once("message", () => ws.send('{"kind":"welcome","agent":{"session_id":"worker-1","role":"dev"}}'));
+    });
+    await once(mute, "listening");
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      const worker = await open("worker-1", { url: `ws://127.0.0.1:${(mute.address() as AddressInfo).port}` });
+      vi.advanceTimersByTime(BEAT_MS);
+      expect(worker.closes).toEqual([]);
+      // The welcome was a sign of life in the first of them.
+      vi.advanceTimersByTime(BEAT_MS);
+      expect(await next(worker.closes)).toEqual([
+        expect.stringContaining(`nothing was heard for ${BEAT_MS / 1000} s`),
+        false,
+      ]);
+    } finally {
+      vi.useRealTimers();
+      for (const ws of mute.clients) ws.terminate();
+      mute.close();
+    }
   });
 
   it("has all of many calls that come at once, with their replies, in one frame and one commit where that can be", async () => {
