@@ -147,7 +147,14 @@ it("refuses on the call what the list hides, by tool and role, and says what it 
   expect((await call("listed", "missing")).error).toContain("missing");
   expect((await call("listed", "echo", { arguments: "[1]" })).error).toContain("bad mcp request");
   expect((await ask(await worker("listed"), "odd", { op: "dance" })).error).toContain("bad mcp request");
-  expect(sharer.err).toContain("researcher");
+  // Each in one line of its log: who, as what, and what for.
+  for (const [id, role, tool] of [
+    ["listed", "researcher", "ledger/secret"],
+    ["locked", "nobody", "ledger/echo"],
+  ]) {
+    const line = new RegExp(`^.*call ${tool}: denied,.* principal="mailbox/${id}" role="${role}".*$`, "m");
+    await until(`the refusal of ${tool}`, () => line.test(sharer.err));
+  }
 });
 
 it("passes arguments on as they were written, as an object or as a text", async () => {
