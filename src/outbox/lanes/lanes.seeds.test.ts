@@ -1,5 +1,5 @@
 // The heart of the outbox through thousands of histories: a disk that commits one thing after the other, servers that
-// honour keys or do not, answers that are lost, and a crash between any two steps.
+// honour keys or do not, answers that are lost, an operator, and a crash between any two steps.
 
 import { describe, expect, it } from "vitest";
 import { histories } from "../../../test/faults/length.js";
@@ -8,6 +8,7 @@ import { ownToolName } from "../../contracts/names.js";
 import type { OutboxTerms } from "../../contracts/outbox.js";
 import type { KeptWrite } from "./lane.js";
 import { Lanes } from "./lanes.js";
+import { MESSAGE_LIFE_MS } from "./limits.js";
 import type { Result, Step } from "./step.js";
 import type { WriteFacts, WriteRecord } from "./write.js";
 
@@ -39,14 +40,15 @@ class World {
   /** Writes of which at least one byte left, or may have by what was on disk at a crash. */
   readonly maybeLeft = new Set<string>();
   readonly dropped = new Set<string>();
-  /** Writes that a person held and let go: their lanes went on without them. */
-  readonly heldAlone = new Set<string>();
+  /** Writes that a person held and let go, or sends once more after their end: their lanes went on without them. */
+  readonly setAside = new Set<string>();
   inFlight = new Set<KeptWrite>();
   confirming = new Set<KeptWrite>();
   lanes: Lanes;
   nowMs = 1_000;
   wallMs = 1_700_000_000_000;
   made = 0;
+  operated = 0;
   isCalm = false;
 
   constructor(seed: number) {
@@ -89,9 +91,17 @@ class World {
         break;
       case "send":
         if (step.mark) {
+          this.#address(write);
           this.pending.push({ sequence, record: this.#record(write), onDisk: () => this.#send(write) });
         } else this.#send(write);
     }
+  }
+
+  /** Who keeps a journal at the far end is not known each time. */
+  #address(write: KeptWrite): void {
+    if (write.facts.terms.key?.in !== "message") return;
+    const untilAgeMs = this.nowMs - write.bornMs + MESSAGE_LIFE_MS;
+    write.message = this.random() < 0.8 ? { journal: "j", untilAgeMs } : undefined;
   }
 
   #send(write: KeptWrite): void {
@@ -111,12 +121,21 @@ class World {
     this.inFlight.add(write);
   }
 
+  /** What the server knows it by; undefined where it knows none. */
+  #keyOf(write: KeptWrite): string | undefined {
+    const { keyHash, id, terms } = write.facts;
+    if (terms.key?.in !== "message") return terms.key === undefined ? undefined : keyHash;
+    return write.message === undefined ? undefined : `${id} ${write.round}`;
+  }
+
   /** What the server does when it gets it. */
-  apply({ facts, sequence }: KeptWrite): void {
+  apply(write: KeptWrite): void {
+    const { facts, sequence } = write;
     this.maybeLeft.add(facts.id);
-    if (facts.terms.key !== undefined) {
-      if (this.seenKeys.has(facts.keyHash)) return;
-      this.seenKeys.add(facts.keyHash);
+    const key = this.#keyOf(write);
+    if (key !== undefined) {
+      if (this.seenKeys.has(key)) return;
+      this.seenKeys.add(key);
     }
     this.effects.push({ id: facts.id, lane: `${facts.server} ${facts.lane ?? facts.id}`, sequence });
   }
@@ -152,6 +171,7 @@ class World {
     if (accepted.kind !== "taken") throw new Error(accepted.kind);
     const { write } = accepted;
     const { lanes } = this;
+    this.#address(write);
     this.pending.push({
       sequence: write.sequence,
       record: this.#record(write),
@@ -184,9 +204,9 @@ class World {
     else if (roll < 0.94) result = { kind: "refused", why };
     else if (roll < 0.96) result = { kind: "denied", why };
     else if (roll < 0.98) {
-      this.heldAlone.add(write.facts.id);
+      this.setAside.add(write.facts.id);
       result = { kind: "revoked", why };
-    } else if (write.isKeyed && this.seenKeys.has(write.facts.keyHash)) result = { kind: "conflict", why };
+    } else if (this.seenKeys.has(this.#keyOf(write) ?? "")) result = { kind: "conflict", why };
     else result = { kind: "not-sent", why };
     this.do(this.lanes.result(write, result, this.nowMs, this.wallMs));
   }
@@ -242,7 +262,8 @@ class World {
       const write = this.pick([...this.confirming]);
       if (write !== undefined) this.confirm(write);
     } else if (roll < 0.88) this.pass(this.random() * 3_000);
-    else if (roll < 0.9) this.pass(this.random() * 60_000);
+    else if (roll < 0.89) this.pass(this.random() * 60_000);
+    else if (roll < 0.91) this.operate();
     else if (roll < 0.92) {
       const write = this.pick([...this.lanes.all]);
       if (write === undefined) return;
@@ -255,6 +276,27 @@ class World {
       const server = this.pick(["a", "b"]) as string;
       this.do(this.lanes.release(server, undefined, this.nowMs, this.wallMs).steps);
     } else this.crash();
+  }
+
+  /** An operator settles something, and says what is true. */
+  operate(): void {
+    const write = this.pick(
+      [...this.lanes.all].filter(({ isCommitted, held, state }) => isCommitted && (held || ASKING.has(state))),
+    );
+    if (write === undefined) return;
+    const { id } = write.facts;
+    const isThere = this.effects.some((effect) => effect.id === id);
+    const { lanes, nowMs, wallMs } = this;
+    const roll = this.random();
+    let steps: string | Step[];
+    if (write.state === "unknown" && roll < 0.8) {
+      const as = isThere ? "done" : this.random() < 0.5 ? "again" : "failed";
+      steps = lanes.resolve(write, as, nowMs, wallMs);
+    } else steps = roll < 0.6 ? lanes.retry(write, nowMs, wallMs) : lanes.drop(write, nowMs, wallMs);
+    if (typeof steps === "string") return;
+    this.operated++;
+    this.do(steps);
+    if (!write.isOver) this.setAside.add(id);
   }
 
   /** Somebody else had an answer of the server: that is tried with one write, whatever waits for it. */
@@ -291,6 +333,9 @@ const BASE: OutboxTerms = {
 };
 const KEY: OutboxTerms["key"] = { in: "argument", path: ["request_id"] };
 const CONFIRM: OutboxTerms["confirm"] = { tool: ownToolName("find"), arguments: "{}", found: "/0" };
+const BY_MESSAGE: OutboxTerms["key"] = { in: "message" };
+/** What an operator finds to do something about. */
+const ASKING: ReadonlySet<KeptWrite["state"]> = new Set(["failed", "expired", "unknown", "queued"]);
 const TERMS: readonly OutboxTerms[] = [
   { ...BASE, key: KEY },
   { ...BASE, key: KEY, onUnknown: "hold" },
@@ -300,6 +345,11 @@ const TERMS: readonly OutboxTerms[] = [
   { ...BASE, confirm: CONFIRM },
   { ...BASE, maxAgeMs: 20_000 },
   { ...BASE, key: KEY, maxAgeMs: 20_000 },
+  { ...BASE, key: KEY, confirm: CONFIRM },
+  { ...BASE, key: KEY, confirm: CONFIRM, maxAgeMs: 20_000 },
+  { ...BASE, key: BY_MESSAGE },
+  { ...BASE, key: BY_MESSAGE, onUnknown: "hold" },
+  { ...BASE, key: BY_MESSAGE, confirm: CONFIRM },
 ];
 
 function check(world: World): void {
@@ -318,7 +368,7 @@ function check(world: World): void {
   }
   const last = new Map<string, number>();
   for (const { id, lane, sequence } of world.effects) {
-    if (world.heldAlone.has(id)) continue;
+    if (world.setAside.has(id)) continue;
     demand(sequence > (last.get(lane) ?? 0), `${id} was overtaken in ${lane}`);
     last.set(lane, sequence);
   }
@@ -329,6 +379,7 @@ function check(world: World): void {
 describe("the heart of the outbox", () => {
   it(`loses nothing, does nothing twice and keeps the order of every lane, in ${SEEDS} histories with crashes between any two steps [ack-is-durable] [no-double-effect] [unknown-is-said] [lane-order]`, () => {
     let effects = 0;
+    let operated = 0;
     for (let seed = 1; seed <= SEEDS; seed++) {
       const world = new World(seed);
       try {
@@ -341,7 +392,9 @@ describe("the heart of the outbox", () => {
         throw error;
       }
       effects += world.effects.length;
+      operated += world.operated;
     }
     expect(effects).toBeGreaterThan(SEEDS);
+    expect(operated).toBeGreaterThan(SEEDS / 2);
   });
 });
