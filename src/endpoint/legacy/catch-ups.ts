@@ -2,7 +2,7 @@
 // them may read its lists then. It decides only: it is told that a step of time has passed.
 
 /** Many agents come back within a second of a restart; read over so long, their lists are no burst for anybody. */
-export const SPREAD_MS = 5_000;
+const SPREAD_MS = 5_000;
 /** A step is short for an agent, and few timers for us. */
 export const STEP_MS = 250;
 

@@ -54,12 +54,17 @@ async function begin(entries: Record<string, object>, noAuth = true, more: objec
   return (await gateway.listen({ port: 0 })).url;
 }
 
-async function connect(url: string, token?: string): Promise<(tool: string, args: JsonObject) => Promise<JsonObject>> {
+async function clientOf(url: string, token?: string): Promise<Client> {
   const client = new Client({ name: "test", version: "1" });
   const requestInit = token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } };
   const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit });
   await client.connect(transport as Parameters<Client["connect"]>[0]);
   cleanUp.push(() => client.close().catch(() => {}));
+  return client;
+}
+
+async function connect(url: string, token?: string): Promise<(tool: string, args: JsonObject) => Promise<JsonObject>> {
+  const client = await clientOf(url, token);
   return (name, args) => {
     const { key, ...rest } = args;
     const _meta = key === undefined ? {} : { "toolway/idempotencyKey": key };
@@ -198,9 +203,7 @@ it("a call that waits for its credential has not left: taken back it is cancelle
   writeFileSync(hold, "");
   tracker.status = 401;
   const takenBack = new AbortController();
-  const client = new Client({ name: "test", version: "1" });
-  await client.connect(new StreamableHTTPClientTransport(new URL(url)) as Parameters<Client["connect"]>[0]);
-  cleanUp.push(() => client.close().catch(() => {}));
+  const client = await clientOf(url);
   const params = { name: "tracker__create_issue", arguments: { n: "taken back" } };
   const given = client.callTool(params, undefined, { signal: takenBack.signal }).catch(() => {});
   await vi.waitFor(() => expect(tracker.calls).toBe(2), SOON);
@@ -243,4 +246,27 @@ it("a kept write goes out with the credential of then, and not with that of the 
   await tracker.listen();
   await vi.waitFor(async () => expect(await stateOf(receipt)).toBe("done"), SOON);
   expect(tracker.authorizations).toEqual(["Bearer old", "Bearer new"]);
+}, 120_000);
+
+it("a role that allows nothing but a tool whose calls are kept is given receipts too, which no role names; one without that tool is not", async () => {
+  const roles = { writer: { allow: ["tracker/create_issue"] }, reader: { allow: ["tracker/find_issues"] } };
+  const url = await begin({ tracker: { tools: KEYED } }, false, { roles, unlistedRoles: "deny" });
+  const [writer, reader] = await Promise.all(
+    Object.keys(roles).map(async (role) => {
+      return clientOf(url, await gateway.state.tokens.create({ id: role, role }, Date.now()));
+    }),
+  );
+  const namesOf = async (client?: Client) => (await client?.listTools())?.tools.map(({ name }) => name);
+  await vi.waitFor(
+    async () => expect(await namesOf(writer)).toEqual(["tracker__create_issue", "toolway__receipt"]),
+    SOON,
+  );
+  expect(await namesOf(reader)).toEqual(["tracker__find_issues"]);
+  await tracker.close();
+  const made = (await writer?.callTool({ name: "tracker__create_issue", arguments: { n: 1 } })) as JsonObject;
+  const id = receiptOf(made);
+  const told = (await writer?.callTool({ name: "toolway__receipt", arguments: { id } })) as JsonObject;
+  expect(told["structuredContent"]).toMatchObject({ receipt: id, state: "queued" });
+  const others = await reader?.callTool({ name: "toolway__receipt", arguments: { id } }).catch(String);
+  expect(JSON.stringify(others)).not.toContain("queued");
 }, 120_000);
