@@ -1,22 +1,19 @@
 // The operator's page in a real browser, against a real gateway: what is wrong is seen and put right there, and it stays
 // so when the gateway is killed, when servers write markup, and when another program takes the port.
 
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { closeHttp } from "../fixtures/loopback.js";
-import { BROWSER_MS, PageBrowser, pressEnter, pressSure, secretOf } from "../fixtures/page.js";
+import { BROWSER_MS, barriersOf, PageBrowser, pressEnter, pressSure, secretOf } from "../fixtures/page.js";
 import { type Gateway, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { freshId, statusOf, toolway } from "./operator.js";
 
 const MARKUP = '<img src=x onerror="document.title=`taken`">';
 const EVIL = `Adds two numbers. \u202e${MARKUP}`;
-
-const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` (${NO_BROWSER})` : ""}`, () => {
   let browser: PageBrowser;
@@ -55,7 +52,7 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     if ((await statusOf(gateway, "rug")).state === "stopped") await toolway(gateway, "start", "rug");
   };
 
-  const open = (options: { view?: boolean; dark?: boolean } = {}) => browser.open(gateway, options);
+  const open = (options: { view?: boolean } = {}) => browser.open(gateway, options);
 
   it("says what is wrong and what to type, in one look [told-why]", { timeout: BROWSER_MS }, async () => {
     const page = await open();
@@ -86,6 +83,7 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await page.getByText("U+202E").first().waitFor();
     expect(await page.locator("ins").allInnerTexts()).toContainEqual(expect.stringContaining("<img"));
     expect(await page.locator("main img").count()).toBe(0);
+    expect(await barriersOf(page)).toEqual([]);
     await page.getByRole("button", { name: "Reject", exact: true }).click();
     await page.getByText(", rejected").waitFor();
     expect((await toolway(gateway, "pins")).out).toMatch(/rug +add +rejected/);
@@ -144,6 +142,7 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await page.getByText("Nothing says that this tool only reads").waitFor();
     await page.getByRole("button", { name: "Call it" }).click();
     await page.getByText("The server asks").waitFor();
+    expect(await barriersOf(page)).toEqual([]);
     await page.getByRole("textbox", { name: "answer *" }).fill("green");
     await page.getByRole("button", { name: "Answer" }).click();
     await page.getByRole("heading", { name: "Result" }).waitFor();
@@ -161,6 +160,7 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await page.getByText("asker took").waitFor();
     await page.getByRole("heading", { name: "asker/elicit" }).waitFor();
     expect(await page.locator("main img").count()).toBe(0);
+    expect(await barriersOf(page)).toEqual([]);
   });
 
   it("shows a new token once, and it is a token", { timeout: BROWSER_MS }, async () => {
@@ -221,41 +221,30 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await toolway(gateway, "start", "rug");
   });
 
-  it.each([false, true])(
-    "has nothing that keeps somebody out who sees or types otherwise (dark: %s)",
-    {
-      timeout: BROWSER_MS,
-    },
-    async (dark) => {
-      const page = await open({ dark });
-      const found: string[] = [];
-      for (const view of [
-        "/",
-        "/calls",
-        "/servers",
-        "/servers/crash",
-        "/tools",
-        "/tools/elicit",
-        "/pins",
-        "/waiting",
-        "/access",
-        "/config",
-        "/audit",
-      ]) {
-        await page.goto(new URL(view, page.url()).href);
-        await page.locator("main h1").waitFor();
-        await page.evaluate(await readAxe());
-        const violations = await page.evaluate(async () => {
-          const run = (globalThis as unknown as { axe: { run(): Promise<{ violations: AxeFinding[] }> } }).axe.run;
-          return (await run()).violations;
-        });
-        for (const { id, impact, nodes } of violations) {
-          if (impact === "serious" || impact === "critical") found.push(`${view}: ${id} at ${nodes[0]?.html}`);
-        }
-      }
-      expect(found).toEqual([]);
-    },
-  );
+  it("has nothing that keeps somebody out who sees or types otherwise, in either theme", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const page = await open();
+    const found: string[] = [];
+    for (const view of [
+      "/",
+      "/calls",
+      "/servers",
+      "/servers/crash",
+      "/tools",
+      "/tools/elicit",
+      "/pins",
+      "/waiting",
+      "/access",
+      "/config",
+      "/audit",
+    ]) {
+      await page.goto(new URL(view, page.url()).href);
+      await page.locator("main h1").waitFor();
+      found.push(...(await barriersOf(page)));
+    }
+    expect(found).toEqual([]);
+  });
 
   it("goes on when the gateway was killed and is back, and gives its secret to nobody else meanwhile [secrets-unseen]", {
     timeout: BROWSER_MS,
@@ -313,19 +302,6 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     expect(await page.getByRole("navigation").count()).toBe(0);
   });
 });
-
-interface AxeFinding {
-  readonly id: string;
-  readonly impact: string;
-  readonly nodes: readonly { readonly html: string }[];
-}
-
-let axeText: Promise<string> | undefined;
-
-function readAxe(): Promise<string> {
-  axeText ??= readFile(axe, "utf8");
-  return axeText;
-}
 
 function listens(server: ReturnType<typeof createServer>, port: number): Promise<boolean> {
   return new Promise((done) => {

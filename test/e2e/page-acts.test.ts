@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { figure } from "../faults/length.js";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
-import { BROWSER_MS, PageBrowser } from "../fixtures/page.js";
+import { BROWSER_MS, barriersOf, PageBrowser } from "../fixtures/page.js";
 import { type Gateway, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { callTool, createToken, emptyOutbox, freshId, hasTool, statusOf, statusOfAll, toolway } from "./operator.js";
 
@@ -330,6 +330,8 @@ describe.skipIf(chromium === undefined)(
           .waitFor();
         await at(page, "/waiting");
         const letter = (id: string) => page.locator("li").filter({ hasText: id });
+        await letter(gone).waitFor();
+        expect(await barriersOf(page)).toEqual([]);
         await press(page, how, letter(again), "Retry");
         await until("it to be sent again", async () => !(await dead()).includes(again));
         await press(page, how, letter(gone), "Drop", "It is gone for good");

@@ -3,7 +3,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
-import { BROWSER_MS, PageBrowser } from "../fixtures/page.js";
+import { BROWSER_MS, barriersOf, PageBrowser } from "../fixtures/page.js";
 import { send } from "./eras.js";
 import { type Gateway, startGateway, stdioFixture, until } from "./harness.js";
 import { callTool, freshId, hasTool, toolway } from "./operator.js";
@@ -161,6 +161,7 @@ describe.skipIf(chromium === undefined)(`rows of calls${chromium === undefined ?
     await press("Enter");
     await page.getByText(ownId, { exact: true }).waitFor();
     await page.getByText("There is no such tool for this agent.").waitFor();
+    expect(await barriersOf(page)).toEqual([]);
     await press("/");
     // Who calls where nobody is asked for a token has none, and is found by the calls.
     await page.keyboard.type("local");

@@ -7,7 +7,7 @@ import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Authority, startAuthority } from "../fixtures/authority.js";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
-import { BROWSER_MS, PageBrowser, pressEnter, pressSure, secretOf } from "../fixtures/page.js";
+import { BROWSER_MS, barriersOf, PageBrowser, pressEnter, pressSure, secretOf } from "../fixtures/page.js";
 import { type Gateway, startGateway, startHttpFixture, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { callTool, createToken, emptyOutbox, freshId, refusal, statusOf, toolway } from "./operator.js";
 
@@ -84,6 +84,7 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     const link = page.getByRole("link", { name: /^Go on at 127\.0\.0\.1:\d+/ });
     await link.waitFor();
     expect(await link.getAttribute("rel")).toContain("noopener");
+    expect(await barriersOf(page)).toEqual([]);
     // It goes elsewhere by itself, in a tab of its own.
     const [tab] = await Promise.all([page.context().waitForEvent("page"), link.click()]);
     await tab.getByText("You can close this page.").waitFor();
@@ -139,6 +140,7 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     await rows.nth(1).waitFor();
     expect(await rows.count()).toBe(2);
     await rows.nth(1).getByText("waits for the one before it").waitFor();
+    expect(await barriersOf(page)).toEqual([]);
     await page.getByRole("button", { name: "Hold", exact: true }).click();
     await page.getByText("Nothing of it is delivered until somebody releases it.").waitFor();
     await page.getByRole("button", { name: "Hold", exact: true }).click();
@@ -170,6 +172,7 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     await trackerBack();
     await page.locator(".life li").filter({ hasText: "done" }).waitFor();
     await page.getByRole("heading", { name: "Result" }).waitFor();
+    expect(await barriersOf(page)).toEqual([]);
     const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
     expect((await toolway(gateway, "outbox", "show", id)).out).toMatch(/^then +queued.*\n(.*\n)*then +done/m);
     // Whoever may only look sees how it went, and not what the server answered.
@@ -287,6 +290,7 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     const wrong = page.locator(".source .wrong");
     await wrong.getByText('"allow": 7').waitFor();
     await wrong.getByText("▲").waitFor();
+    expect(await barriersOf(page)).toEqual([]);
     expect(await page.content()).not.toContain(CANARY);
     await writeFile(gateway.configPath, config);
     await toolway(gateway, "reload");

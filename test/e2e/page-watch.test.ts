@@ -8,7 +8,7 @@ import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
-import { BROWSER_MS, PageBrowser, pressEnter, secretOf } from "../fixtures/page.js";
+import { BROWSER_MS, barriersOf, PageBrowser, pressEnter, secretOf } from "../fixtures/page.js";
 import { cli, type Gateway, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { callTool, createToken, freshId, statusOfAll, toolway } from "./operator.js";
 
@@ -85,6 +85,7 @@ describe.skipIf(chromium === undefined)(`what is watched${chromium === undefined
     expect(text).toContain(GIVEN);
     expect(text).not.toContain(`${GIVEN} before`);
     expect(text).not.toContain(CANARY);
+    expect(await barriersOf(page)).toEqual([]);
     const { pathname } = new URL(page.url());
     // By the page of a viewer, and by hand.
     await at(viewer, pathname);
@@ -180,6 +181,7 @@ describe.skipIf(chromium === undefined)(`what is watched${chromium === undefined
     onTestFinished(() => writeFile(join(folder, file), text));
     await page.getByRole("button", { name: "Check it" }).click();
     await page.locator(".trouble").filter({ hasText: file }).waitFor();
+    expect(await barriersOf(page)).toEqual([]);
     const { code } = await toolway(gateway, "audit", "verify");
     expect(code).toBe(1);
   });
