@@ -233,10 +233,7 @@ export class Broker {
     throw new DeliveryRefusal(why);
   }
 
-  /**
-   * The message that this answers, where room is kept for the answer: it was handed to whoever answers, and is not over. Whoever
-   * else names it, or says something else about it, takes room like everybody.
-   */
+  /** What this answers, where that was asked of its sender and is not over: room is kept for the answer, and for no other. */
   #owed(to: string, { kind, correlationId }: Deliver["message"], asked: Answerable | undefined): string | undefined {
     if (asked === undefined || correlationId === undefined || !kind.endsWith(REPLY)) return undefined;
     const request = this.#letters.get(keyOf(ownerOf(to), correlationId));
