@@ -3,6 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { visible } from "../src/runtime/visible.js";
 import { call, lines } from "./door.js";
 import { piecesOf } from "./foreign.js";
 import { type Held, heldRows } from "./held.js";
@@ -73,7 +74,7 @@ export function Line({ text }: { text: string }) {
 
 /** The button alone, where there is no room for the line: it is seen on hover. */
 export function CopyLine({ text }: { text: string }) {
-  return <Copy label="copy" name={`Copy ${text}`} text={() => text} isQuiet />;
+  return <Copy label="copy" name={`Copy ${visible(text)}`} text={() => text} isQuiet />;
 }
 
 /** So long a button says that it was done. */

@@ -4,6 +4,7 @@ import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { Component } from "preact";
 import { useLayoutEffect } from "preact/hooks";
 import type { KeptCall } from "../../src/contracts/control/calls.js";
+import { visible } from "../../src/runtime/visible.js";
 import { type Phase, phasesOf, sizeText, timeText } from "../call-words.js";
 import { Foreign, Since, Table } from "../words.js";
 
@@ -112,5 +113,5 @@ function Bars({ phases, box }: { phases: readonly Phase[]; box: ReadonlySignal<s
 }
 
 function wordsOf(phases: readonly Phase[]): string {
-  return phases.map(({ words }) => words).join(", ") || "no time at all";
+  return visible(phases.map(({ words }) => words).join(", ")) || "no time at all";
 }

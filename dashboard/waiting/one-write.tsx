@@ -1,6 +1,7 @@
 // One kept write: what became of it, as a line of time, and what can be done about it.
 
 import type { OutboxEntry } from "../../src/contracts/outbox.js";
+import { visible } from "../../src/runtime/visible.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { Foreign, Line, Since, Until, useFollowed } from "../words.js";
 import { WriteActs } from "./acts.js";
@@ -75,7 +76,7 @@ function Life({ entry }: { entry: OutboxEntry }) {
       <svg viewBox="0 0 100 3" preserveAspectRatio="none" aria-hidden="true">
         {parts.map(({ from, to, kind, words }) => (
           <rect key={from} class={kind} x={from * 100} y={0} width={Math.max(0.4, (to - from) * 100 - 0.2)} height={3}>
-            <title>{words}</title>
+            <title>{visible(words)}</title>
           </rect>
         ))}
       </svg>

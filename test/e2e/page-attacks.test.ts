@@ -12,7 +12,8 @@ import { type MetricCollector, startCollector } from "../fixtures/metric-collect
 import { BROWSER_MS, PageBrowser, secretOf } from "../fixtures/page.js";
 import { type ScriptedServer, startScripted } from "../fixtures/scripted-mcp.js";
 import { type Gateway, startGateway, stdioFixture, until } from "./harness.js";
-import { callTool, createToken, toolway } from "./operator.js";
+import { callTool, createToken, listed, toolway } from "./operator.js";
+import { INITIALIZED, initialize, post } from "./wire.js";
 
 /** Each comes by another way, and none may be seen again. */
 const CANARIES = {
@@ -39,8 +40,11 @@ const VIEWS = [
 
 /** Whatever of it were not shown as text would be seen: by the browser, by the document, or by its own sign. */
 const MARKUP = `<img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>`;
-const HIDDEN = "\u202e\u200b";
+const HIDDEN = "\u202e\u200b\u001b[31m";
 const HOSTILE = `${MARKUP}${HIDDEN}`;
+/** Names of servers have no controls; of everything else they may be made. */
+const HOSTILE_SERVER = `hostile ${MARKUP}\u202e`;
+const HOSTILE_TOOL = `odd ${HOSTILE}`;
 
 /** A server that writes what it likes wherever it may. */
 function startHostile(): Promise<ScriptedServer> {
@@ -64,9 +68,11 @@ function startHostile(): Promise<ScriptedServer> {
     [
       { name: "good", description: `Good. ${HOSTILE}`, inputSchema },
       { name: "bad", description: "Fails." },
+      { name: "late", description: "Fails when it is sent at last." },
+      { name: HOSTILE_TOOL },
     ],
     (tool) =>
-      tool === "bad"
+      tool === "bad" || tool === "late"
         ? { error: { code: -32000, message: `failed ${HOSTILE}` } }
         : { result: { content: [{ type: "text", text: `said ${HOSTILE}` }, link, picture] } },
   );
@@ -104,9 +110,13 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
         {
           audit: {},
           telemetry: { otlp: collector.url },
+          roles: { default: {}, [`role ${MARKUP}\u202e`]: { deny: [`none ${MARKUP}\u202e`] } },
           mcpServers: {
             ledger: stdioFixture("ledger", [], { env: { LEDGER: "/dev/null", API_TOKEN: CANARIES.env } }),
-            hostile: hostile.entry,
+            [HOSTILE_SERVER]: {
+              ...hostile.entry,
+              tools: { bad: { description: `Fails. ${HOSTILE}` }, late: { outbox: { lane: "arguments.lane" } } },
+            },
             noisy: {
               command: process.execPath,
               args: ["-e", `console.error(${JSON.stringify(HOSTILE)}); process.exit(1)`],
@@ -136,6 +146,22 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
   const acts = async () => {
     const { out } = await toolway(gateway, "audit", "--operator", "--json", "-n", "1000");
     return out.split("\n").filter((line) => line.includes('"by":"page"'));
+  };
+
+  /** In a session: a request without one has the name of its tool in a header, which takes no such name. */
+  const callInSession = async (name: string) => {
+    const headers = { authorization: `Bearer ${token}`, "mcp-protocol-version": "2025-11-25" };
+    const first = initialize("0").replace('"wire"', JSON.stringify(`agent ${HOSTILE}`));
+    const opened = await post(gateway.url, first, headers);
+    const session = { ...headers, "mcp-session-id": opened.headers.get("mcp-session-id") ?? "" };
+    await post(gateway.url, INITIALIZED, session);
+    const params = { name, arguments: {} };
+    const { messages } = await post(
+      gateway.url,
+      JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+      session,
+    );
+    expect(messages.join()).toContain('"result"');
   };
 
   it.each(["127.0.0.1", "localhost"])(
@@ -194,18 +220,18 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
       authorization: `Bearer ${made.out.trim().split("\n").at(-1)}`,
       "content-type": "application/json",
     };
-    const post = (path: string, body: object) =>
+    const act = (path: string, body: object) =>
       fetch(new URL(`/api${path}`, out.trim()), { method: "POST", headers, body: JSON.stringify(body) });
     const before = await acts();
     for (const name of ["command", "args", "env", "url", "path"]) {
       for (const path of ["/reload", "/servers/ledger/stop", "/record"]) {
-        const answer = await post(path, { server: "ledger", [name]: "/bin/sh" });
+        const answer = await act(path, { server: "ledger", [name]: "/bin/sh" });
         expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining(name)]);
       }
     }
     expect(await acts()).toEqual(before);
     // What a person tries a tool with is the tool's business.
-    const tried = await post("/try", { server: "ledger", tool: "echo", arguments: { text: "x", path: "/" } });
+    const tried = await act("/try", { server: "ledger", tool: "echo", arguments: { text: "x", path: "/" } });
     expect(tried.status).toBe(200);
     await tried.text();
   });
@@ -243,13 +269,15 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
       return error === undefined;
     });
     await callTool(gateway.url, "bad", {}, token, client);
+    const odd = (await listed(gateway.url, token)).find((name) => name.startsWith("odd")) ?? "";
+    await callInSession(odd);
     const page = await browser.open(gateway);
     /** Looks at what is there: nothing of it is an element, a link that runs, or out of sight. */
     const isInert = async (...shown: string[]) => {
       const main = page.locator("main");
-      for (const text of shown) await main.getByText(text).first().waitFor();
-      // Options have no chips: what is hidden is written out in them.
-      expect(await main.textContent()).not.toMatch(/[\u202e\u200b]/);
+      for (const text of shown) await main.getByText(text).filter({ visible: true }).first().waitFor();
+      // Options, and what is said to a screen reader, have no chips: what is hidden is written out in them.
+      expect(await page.evaluate(HIDDEN_IN_MAIN)).toEqual([]);
       expect(await main.locator("img, script, iframe, [onerror], [href^='javascript:']").count()).toBe(0);
       // It has the number of what needs a person before it, which may be another one at any time.
       await expect.poll(() => page.title()).toMatch(/^(\(\d+\) )?toolway\.json$/);
@@ -258,21 +286,49 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
       await page.goto(new URL(path, page.url()).href);
       await page.locator("main h1").waitFor();
     };
+    const own = `/servers/${encodeURIComponent(HOSTILE_SERVER)}`;
+    const [aServer, aTool] = ["hostile <img src=x", "odd <img src=x"];
+    await at("/");
+    await isInert(aServer);
+    await at("/servers");
+    await isInert(aServer);
+    await at(own);
+    await page.locator("h1").filter({ hasText: aServer }).waitFor();
+    await isInert(aServer);
+    await at("/calls");
+    await isInert(aServer, aTool);
+    await toolway(gateway, "outbox", "hold", HOSTILE_SERVER);
+    await callTool(gateway.url, "late", { lane: `lane ${HOSTILE}` }, token, client);
+    await at("/waiting");
+    await isInert(aServer, "lane <img");
+    await page.locator(".lanes tbody tr").last().getByRole("link").click();
+    await isInert(aServer, "lane <img");
+    await toolway(gateway, "outbox", "release", HOSTILE_SERVER);
+    await page.getByRole("heading", { name: "Error" }).waitFor();
+    await isInert("failed <img");
+    await at("/audit");
+    await page.getByRole("row").filter({ hasText: aTool }).filter({ hasText: aServer }).first().waitFor();
+    await isInert(aTool);
+    await at("/config");
+    await page.locator(".source li").filter({ hasText: "role <img src=x" }).first().waitFor();
+    await isInert(aServer, "Fails. <img", "none <img");
     await at("/calls?tool=good");
     await page.locator("tbody tr").first().waitFor();
     await isInert("agent <img");
     await page.locator("tbody tr").first().getByRole("link").click();
     await isInert("agent <img");
     await at("/access");
-    await isInert("agent <img");
+    await isInert("agent <img", "role <img");
     await at("/servers/noisy");
     await isInert("<img src=x");
     await at("/tools");
-    await isInert("Good. <img");
+    await isInert("Good. <img", aServer, aTool);
+    await at(`/tools/${encodeURIComponent(odd)}`);
+    await isInert(aServer);
     await at("/tools/good");
     await isInert("Good. <img", "fixed<img");
     const options = await page.locator("option").allTextContents();
-    for (const name of ["one", "first"]) expect(options).toContain(`${name}${MARKUP}\\u{202E}\\u{200B}`);
+    for (const name of ["one", "first"]) expect(options).toContain(`${name}${MARKUP}\\u{202E}\\u{200B}\\u{001B}[31m`);
     const tried = async () => {
       await page.getByRole("button", { name: "Try", exact: true }).click();
       await page.getByRole("button", { name: "Call it" }).click();
@@ -401,6 +457,12 @@ const ADD_FRAME = `(src) => {
 }`;
 
 const ASK = `(url) => fetch(url, { mode: "no-cors" }).then(() => "answered", () => "refused")`;
+
+/** Where in the view something is that nobody sees; an address has it percent-encoded, and a field holds what is sent. */
+const HIDDEN_IN_MAIN = String.raw`[...document.querySelectorAll("main, main *")].flatMap((element) => [
+  ...[...element.childNodes].filter(({ nodeType }) => nodeType === Node.TEXT_NODE).map(({ data }) => data),
+  ...[...element.attributes].filter(({ name }) => name !== "value").map(({ name, value }) => name + ": " + value),
+]).filter((text) => /[\u202e\u200b\u001b]/.test(text))`;
 
 function inPage(page: Page, code: string, given: unknown): Promise<unknown> {
   return page.evaluate(`(${code})(${JSON.stringify(given)})`);
