@@ -46,6 +46,27 @@ const HOSTILE = `${MARKUP}${HIDDEN}`;
 const HOSTILE_SERVER = `hostile ${MARKUP}\u202e`;
 const HOSTILE_TOOL = `odd ${HOSTILE}`;
 
+/** A picture of one point, and a tenth of a second of silence. */
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const SAMPLES = 800;
+const WAV = Buffer.concat([
+  Buffer.from("RIFF\u0044\u0003\u0000\u0000WAVEfmt \u0010\u0000\u0000\u0000\u0001\u0000\u0001\u0000", "latin1"),
+  Buffer.from("401f0000401f000001000800", "hex"),
+  Buffer.from("data\u0020\u0003\u0000\u0000", "latin1"),
+  Buffer.alloc(SAMPLES, 0x80),
+]).toString("base64");
+/** More than the page shows of a result. */
+const LONG = "long ".repeat(60_000);
+const RICH = {
+  content: [
+    { type: "image", data: PNG, mimeType: "image/png" },
+    { type: "audio", data: WAV, mimeType: "audio/wav" },
+    { type: "resource_link", uri: "https://docs.example/read?on=1", name: "Read on" },
+    { type: "resource", resource: { uri: "file:///notes.txt", text: "what the notes say" } },
+  ],
+  structuredContent: { answer: { figure: 4711 } },
+};
+
 /** A server that writes what it likes wherever it may. */
 function startHostile(): Promise<ScriptedServer> {
   const link = { type: "resource_link", uri: "javascript:document.title='pwned'", name: `click ${HOSTILE}` };
@@ -70,11 +91,15 @@ function startHostile(): Promise<ScriptedServer> {
       { name: "bad", description: "Fails." },
       { name: "late", description: "Fails when it is sent at last." },
       { name: HOSTILE_TOOL },
+      { name: "rich", annotations: { readOnlyHint: true } },
+      { name: "long", annotations: { readOnlyHint: true } },
     ],
-    (tool) =>
-      tool === "bad" || tool === "late"
-        ? { error: { code: -32000, message: `failed ${HOSTILE}` } }
-        : { result: { content: [{ type: "text", text: `said ${HOSTILE}` }, link, picture] } },
+    (tool) => {
+      if (tool === "bad" || tool === "late") return { error: { code: -32000, message: `failed ${HOSTILE}` } };
+      if (tool === "rich") return { result: RICH };
+      const text = tool === "long" ? LONG : `said ${HOSTILE}`;
+      return { result: { content: [{ type: "text", text }, link, picture] } };
+    },
   );
 }
 
@@ -338,6 +363,37 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
     await at("/tools/bad");
     await tried();
     await isInert("failed <img");
+  });
+
+  it("shows of a result its pictures, sound, text, structure and where a link leads, and gives what is too long as a file", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const page = await browser.open(gateway);
+    const tried = async (tool: string) => {
+      await page.goto(new URL(`/tools/${tool}`, page.url()).href);
+      await page.getByRole("button", { name: "Try", exact: true }).click();
+      await page.getByRole("heading", { name: "Result" }).waitFor();
+    };
+    await tried("rich");
+    const of = (what: string) => () => page.evaluate<number>(`document.querySelector("main ${what}`);
+    await expect.poll(of('img.result").naturalWidth')).toBe(1);
+    await expect.poll(of('audio[controls]").duration')).toBeCloseTo(0.1);
+    const link = page.getByRole("link", { name: "Read on" });
+    expect(await link.getAttribute("href")).toBe("https://docs.example/read?on=1");
+    expect(await link.getAttribute("target")).toBe("_blank");
+    expect(await link.getAttribute("rel")).toContain("noopener");
+    await page.locator("p").filter({ hasText: "Read on at docs.example" }).waitFor();
+    await page.getByText("what the notes say", { exact: true }).waitFor();
+    const structure = page.getByRole("heading", { name: "Structured" }).locator("+ pre");
+    expect(JSON.parse((await structure.textContent()) ?? "")).toEqual(RICH.structuredContent);
+    await tried("long");
+    await page.getByText(/^\d+ KiB are too much to show\./).waitFor();
+    expect(await page.locator("main").textContent()).not.toContain("long long");
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save it as a file" }).click();
+    const download = await saved;
+    expect(download.suggestedFilename()).toBe("long.json");
+    expect(JSON.parse(await readFile(await download.path(), "utf8")).content[0]).toEqual({ type: "text", text: LONG });
   });
 
   it("shows, keeps, counts and sends no secret of a call, an entry, a token or an address [secrets-unseen]", {
