@@ -197,11 +197,10 @@ describe.each(["stdio", "http"])("a line end in a string of a server over %s", (
       }
     });
 
-    // With plain quotes in it no reader would take the line for JSON.
-    it.each(forgeries.filter(([, raw]) => !/(?<!\\)"/.test(raw)))(
-      "makes no line of %s for agents of either era on a pipe [crossed-never]",
-      async (_shown, raw) => {
-        const pipe = await openStdioWire(gateways.get(kind) as Gateway);
+    it("makes no line for agents of either era on a pipe [crossed-never]", async () => {
+      const pipe = await openStdioWire(gateways.get(kind) as Gateway);
+      // With plain quotes in it no reader would take the line for JSON.
+      for (const [, raw] of forgeries.filter(([, text]) => !/(?<!\\)"/.test(text))) {
         const args = { answer: '"result":FILLER', bytes, raw };
         const modern = modernRequest({ method: "tools/call", params: { name: "forge", arguments: args }, id: 9 });
         for (const text of [call(8, "forge", args), modern.text]) {
@@ -210,8 +209,8 @@ describe.each(["stdio", "http"])("a line end in a string of a server over %s", (
           expect(messages[0]?.length).toBeGreaterThan(bytes);
           expect(messages[0]?.includes("\r")).toBe(false);
         }
-        await pipe.close();
-      },
-    );
+      }
+      await pipe.close();
+    });
   });
 });
