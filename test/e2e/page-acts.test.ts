@@ -4,8 +4,9 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { figure } from "../faults/length.js";
+import { type Authority, startAuthority } from "../fixtures/authority.js";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
 import { BROWSER_MS, barriersOf, PageBrowser } from "../fixtures/page.js";
@@ -19,6 +20,8 @@ const HOWS = figure<readonly How[]>(["keyboard"], ["mouse", "keyboard"]);
 
 /** More than any view has to step over. */
 const MAX_TABS = 150;
+/** More than the page is sent of the audit log at once. */
+const LINES = 210;
 /** So long a write takes at its server: it is killed meanwhile. */
 const WRITE_MS = 4_000;
 
@@ -27,7 +30,9 @@ describe.skipIf(chromium === undefined)(
   () => {
     let browser: PageBrowser;
     let gateway: Gateway;
+    let authority: Authority;
     let description: string;
+    let descriptionOfTwo: string;
     let ledgerFile: string;
     let worker: BareClient;
     let studio: BareClient;
@@ -37,6 +42,8 @@ describe.skipIf(chromium === undefined)(
       const folder = await temporaryDirectory();
       description = join(folder, "description");
       await writeFile(description, "Adds two numbers.");
+      descriptionOfTwo = join(folder, "description-of-two");
+      await writeFile(descriptionOfTwo, "Adds two numbers.");
       ledgerFile = join(folder, "ledger");
       await writeFile(ledgerFile, "");
       const ledger = stdioFixture("ledger", [], {
@@ -44,12 +51,18 @@ describe.skipIf(chromium === undefined)(
         tools: { note: { outbox: { lane: "arguments.text" } } },
         backoff: { baseMs: 20, maxMs: 20 },
       });
+      authority = await startAuthority();
+      const mcpServers = {
+        ledger,
+        rug: stdioFixture("rug", ["--description", description]),
+        two: stdioFixture("rug", ["--two", "--description", descriptionOfTwo]),
+        // A shared server is told that somebody can be asked: the page can.
+        asker: { ...stdioFixture("asker"), declare: ["elicitation"] },
+        linear: { url: authority.url, auth: "oauth", trust: "always" },
+      };
       [browser, gateway] = await Promise.all([
         PageBrowser.launch(),
-        startGateway(
-          { mcpServers: { ledger, rug: stdioFixture("rug", ["--description", description]) }, mailboxes: {} } as never,
-          { auth: true },
-        ),
+        startGateway({ mcpServers, mailboxes: {}, audit: {} } as never, { auth: true }),
       ]);
       token = await createToken(gateway, "ann", "default");
       const sharer = await createToken(gateway, "studio", "sharer");
@@ -60,12 +73,17 @@ describe.skipIf(chromium === undefined)(
       });
       studio = await BareClient.connect(url, "studio", sharer, { version: 1 });
       await until("the tools", () => hasTool(gateway.url, "echo", token));
-      await until("the tools to be pinned", async () => (await toolway(gateway, "pins")).out.includes("add"));
+      const pinned = async () => (await toolway(gateway, "pins")).out;
+      await until("the tools to be pinned", async () => {
+        const said = await pinned();
+        return ["add", "sum"].every((tool) => said.includes(tool));
+      });
     }, BROWSER_MS);
 
     afterEach(() => browser?.closePages());
     afterAll(async () => {
       closeBareClients();
+      authority?.kill();
       await browser?.close();
     });
 
@@ -108,6 +126,13 @@ describe.skipIf(chromium === undefined)(
       await until("the question to have the focus", () => isFocused(asked));
       await page.keyboard.press("Tab");
       await page.keyboard.press("Enter");
+    };
+
+    /** Presses what is no button, or is to be written into. */
+    const reach = async (page: Page, how: How, one: Locator) => {
+      if (how === "mouse") return one.click();
+      await tabTo(page, one);
+      if ((await one.getAttribute("href")) !== null) await page.keyboard.press("Enter");
     };
 
     const says = async (pattern: RegExp, ...words: string[]) =>
@@ -224,6 +249,115 @@ describe.skipIf(chromium === undefined)(
     );
 
     it.each(HOWS)(
+      "by the %s: all changed tools of a server are rejected at once [host-12]",
+      {
+        timeout: BROWSER_MS,
+      },
+      async (how) => {
+        await writeFile(descriptionOfTwo, `Adds two numbers, ${freshId(`by the ${how}`)}.`);
+        await toolway(gateway, "reload", "two");
+        for (const tool of ["add", "sum"]) await says(new RegExp(`two +${tool} +changed`), "pins");
+        const page = await browser.open(gateway);
+        await at(page, "/pins/two");
+        await press(page, how, page.locator("main"), "Reject all");
+        await says(/two +add +rejected/, "pins");
+        await says(/two +sum +rejected/, "pins");
+        await page.getByText(", rejected").nth(1).waitFor();
+      },
+    );
+
+    it.each(HOWS)(
+      "by the %s: a person logs in at a server, and out [token-unseen]",
+      {
+        timeout: BROWSER_MS,
+      },
+      async (how) => {
+        const needsLogin = async () => (await statusOf(gateway, "linear")).credential?.needsLogin;
+        await until("what the server wants", async () => (await needsLogin()) !== undefined);
+        if (!(await needsLogin())) await toolway(gateway, "logout", "linear");
+        const page = await browser.open(gateway);
+        const main = page.locator("main");
+        await at(page, "/servers/linear");
+        await press(page, how, main, "Log in");
+        const opened = page.context().waitForEvent("page");
+        await reach(page, how, page.getByRole("link", { name: /^Go on at 127\.0\.0\.1:\d+/ }));
+        await (await opened).getByText("You can close this page.").waitFor();
+        await until("the login", async () => (await needsLogin()) === false);
+        await page.bringToFront();
+        await press(page, how, main, "Log out", "Its tools are gone until somebody logs in again");
+        await until("the end of the login", async () => (await needsLogin()) === true);
+      },
+    );
+
+    it.each(HOWS)(
+      "by the %s: a server's question is answered and declined, and a call taken back [calls-recorded]",
+      {
+        timeout: BROWSER_MS,
+      },
+      async (how) => {
+        // A call that was taken back goes on in it: of its next question nobody would know which call it belongs to.
+        onTestFinished(() => toolway(gateway, "reload", "asker").then(() => {}));
+        const page = await browser.open(gateway);
+        const main = page.locator("main");
+        await at(page, "/tools/elicit");
+        const result = page.getByRole("heading", { name: "Result" });
+        for (const [label, given] of [
+          ["Answer", /accept[\s\S]*green/],
+          ["Decline", /decline/],
+        ] as const) {
+          await press(page, how, main, "Try");
+          await press(page, how, main, "Call it");
+          await reach(page, how, page.getByRole("textbox", { name: "answer *" }));
+          await page.keyboard.type("green");
+          await press(page, how, main, label);
+          await result.waitFor();
+          await main.locator("pre").filter({ hasText: given }).first().waitFor();
+        }
+        const json = page.getByRole("textbox", { name: "The arguments as JSON" });
+        await reach(page, how, json);
+        await page.keyboard.press("ControlOrMeta+a");
+        await page.keyboard.insertText('{ "delayMs": 60000 }');
+        await press(page, how, main, "Try");
+        await press(page, how, main, "Call it");
+        await press(page, how, main, "Cancel");
+        await page.getByText("You took it back.").waitFor();
+        await says(/asker\/elicit[^\n]*cancelled/, "calls");
+      },
+    );
+
+    it.each(HOWS)(
+      "by the %s: the audit log is checked, looked through and saved [audit-tells]",
+      {
+        timeout: BROWSER_MS,
+      },
+      async (how) => {
+        // Another outcome than any other test brings about.
+        const name = freshId(`nowhere-${how}`);
+        await Promise.all(Array.from({ length: LINES }, () => callTool(gateway.url, name, {}, token)));
+        const found = async () =>
+          (await toolway(gateway, "audit", "--outcome", "not-found", "--json", "-n", "5000")).out.trim().split("\n");
+        await until("the lines", async () => (await found()).length >= LINES);
+        const page = await browser.open(gateway);
+        const main = page.locator("main");
+        await at(page, "/audit?outcome=not-found");
+        const rows = page.locator("tbody tr");
+        await rows.first().waitFor();
+        const before = await rows.count();
+        await press(page, how, main, "Search further back");
+        await until("all lines", async () => (await rows.count()) === (await found()).length);
+        expect(await rows.count()).toBeGreaterThan(before);
+        await press(page, how, main, "Check it");
+        await page.getByText("● as it was written").waitFor();
+        expect((await toolway(gateway, "audit", "verify")).code).toBe(0);
+        const saved = page.waitForEvent("download");
+        await press(page, how, main, "Save as JSON lines");
+        const lines = (await readFile(await (await saved).path(), "utf8")).trim().split("\n");
+        const seqs = (all: readonly string[]) => new Set(all.map((line) => (JSON.parse(line) as { seq: number }).seq));
+        expect(seqs(lines)).toEqual(seqs(await found()));
+      },
+    );
+
+    it.each(HOWS)(
       "by the %s: a token is made, rotated and revoked [token-ends]",
       {
         timeout: BROWSER_MS,
@@ -297,7 +431,9 @@ describe.skipIf(chromium === undefined)(
         });
         await toolway(gateway, "stop", "ledger");
         await callTool(gateway.url, "note", { text: freshId(`held-${how}`) }, token);
-        await toolway(gateway, "outbox", "hold", "ledger");
+        await at(page, "/waiting");
+        await press(page, how, page.locator(".lanes"), "Hold", "is delivered until somebody releases it");
+        await until("a lane on hold", async () => (await statusOfAll(gateway)).outbox?.held.length === 1);
         await at(page, "/");
         const need = page.locator(".need").filter({ hasText: "for ledger" }).first();
         await press(page, how, need, "Release");

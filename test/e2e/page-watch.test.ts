@@ -150,6 +150,38 @@ describe.skipIf(chromium === undefined)(`what is watched${chromium === undefined
     await row.waitFor({ state: "detached" });
   });
 
+  it("a worker that is let in for good is asked about once", { timeout: BROWSER_MS }, async () => {
+    for (const { id } of (await statusOfAll(gateway)).asks) await toolway(gateway, "asks", "answer", String(id), "no");
+    // Another at each try: whoever was let in once stays so.
+    const id = freshId("trusted");
+    const url = `${broker.origin.replace("http", "ws")}/mailboxes`;
+    const trusted = await BareClient.connect(url, id, await createToken(broker, id, "dev", "studio"));
+    trusted.send({ kind: "subscribe" });
+    trusted.send({ kind: "credit", messages: 100 });
+    const done = async (call: string) => {
+      for (;;) {
+        const message = await trusted.message();
+        trusted.send({ kind: "ack", id: message.id });
+        if (message["correlation_id"] === call) return JSON.stringify(message["body"]);
+      }
+    };
+    const page = await browser.open(gateway);
+    const [first, second] = [freshId("first"), freshId("second")];
+    const wants = (call: string) =>
+      trusted.deliver("studio", call, { op: "call", tool: "note", arguments: { text: call } });
+    wants(first);
+    const row = page.locator(".need").filter({ hasText: `${id} wants to call ledger/note` });
+    await row.getByText(`{"text":"${first}"}`).waitFor();
+    await pressEnter(row.getByRole("button", { name: "Always", exact: true }));
+    await row.getByText(`${id} may call note without a question until the gateway ends.`).waitFor();
+    await pressEnter(row.getByRole("alertdialog").getByRole("button", { name: "Always", exact: true }));
+    expect(await done(first)).toContain('"success":true');
+    wants(second);
+    expect(await done(second)).toContain('"success":true');
+    await row.waitFor({ state: "detached" });
+    expect((await toolway(gateway, "asks")).out).not.toContain(id);
+  });
+
   it("finds lines of the audit log with the acts before it, checks its chain, names a changed line, and saves a file [audit-tells]", {
     timeout: BROWSER_MS,
   }, async () => {
