@@ -7,9 +7,12 @@ import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import type { HistoryAnswer, ToolsHistoryAnswer } from "../../src/contracts/control/history.js";
 import { findGateway } from "../../src/control/client.js";
+import { MAX_KEPT_CALLS } from "../../src/observe/calls/kept-calls.js";
 import { figure } from "../faults/length.js";
+import { chromium } from "../fixtures/browser.js";
 import { type Exposition, readExposition } from "../fixtures/exposition.js";
 import { startCollector } from "../fixtures/metric-collector.js";
+import { PageBrowser } from "../fixtures/page.js";
 import { startScripted } from "../fixtures/scripted-mcp.js";
 import { modernRequest } from "./eras.js";
 import { type Gateway, startGateway, until } from "./harness.js";
@@ -25,6 +28,10 @@ const has = (program: string) => spawnSync(program, ["--version"]).status === 0;
 const CALLS = figure(560, 5_000);
 /** As many agents call at once. */
 const AGENTS = 16;
+
+/** Of the OTLP. */
+const [SERVER_SPAN, CLIENT_SPAN] = [2, 3];
+const ofCall = (name: string) => name.startsWith("tools/call");
 
 const text = (value: string) => ({ content: [{ type: "text", text: value }] });
 
@@ -177,6 +184,10 @@ it("after calls of every kind, metrics, collector, log, audit log, past and stat
   expect(total(told, "toolway_refused_total", { rule: "role" })).toBe(asked["secret"]);
   expect(total(told, "toolway_cache_total", { result: "hit" })).toBe((asked["cached"] ?? 0) - 1);
   expect(total(told, "toolway_caught_total", { kind: "queued" })).toBe(writes);
+  // A server was sent all but what was refused, what the cache had and what was kept for it.
+  const sentToServers = all - (asked["secret"] ?? 0) - ((asked["cached"] ?? 0) - 1) - writes;
+  const ofServers = { mcp_method_name: "tools/call", toolway_server: "mixed" };
+  expect(total(told, "mcp_client_operation_duration_seconds_count", ofServers)).toBe(sentToServers);
   // What was asked for is in the same sums as the calls: agents also ask for lists here.
   expect(total(told, "toolway_requests_total")).toBe(total(told, "mcp_server_operation_duration_seconds_count"));
   expect(total(told, "toolway_own_seconds_count")).toBe(total(told, "toolway_requests_total"));
@@ -189,6 +200,21 @@ it("after calls of every kind, metrics, collector, log, audit log, past and stat
   expect(ofCollector(undefined)).toBe(byError(undefined));
   for (const error of ["tool_error", "-32602", "denied"]) expect(ofCollector(error)).toBe(byError(error));
   expect(collector.total("toolway.cache", { result: "hit" })).toBe((asked["cached"] ?? 0) - 1);
+  expect(collector.total("mcp.client.operation.duration", { ...sent, "toolway.server": "mixed" })).toBe(sentToServers);
+  // Of spans the same: one of what the agent asked, and one of each send to a server within it, none of the cache.
+  const spansOf = (kind: number) => collector.spans().filter((span) => span.kind === kind && ofCall(span.name));
+  await until(
+    "the last span",
+    () => spansOf(SERVER_SPAN).length >= all && spansOf(CLIENT_SPAN).length >= sentToServers,
+  );
+  expect(spansOf(SERVER_SPAN)).toHaveLength(all);
+  expect(counts(spansOf(CLIENT_SPAN).map(({ name }) => name))).toEqual({
+    "tools/call ok": asked["ok"],
+    "tools/call fail": asked["fail"],
+    "tools/call break": asked["break"],
+    "tools/call hang": asked["hang"],
+    "tools/call cached": 1,
+  });
 
   // The page and `toolway top` have these.
   const { tools: past } = await operator.get<ToolsHistoryAnswer>("/history/tools");
@@ -208,6 +234,34 @@ it("after calls of every kind, metrics, collector, log, audit log, past and stat
     return (await statusOfAll(gateway)).audit?.written === lines.length;
   });
   expect(status.audit?.lost).toBe(0);
+
+  // Where there is a browser, the page is read as a person reads it.
+  if (chromium === undefined) return;
+  const browser = await PageBrowser.launch();
+  closing.push(() => browser.close());
+  const page = await browser.open(gateway);
+  const says = async (name: string, value: string) => {
+    const figure = page.locator(".figures > div").filter({ has: page.getByText(name, { exact: true }) });
+    return (await figure.locator("dd").textContent())?.startsWith(`${value} `);
+  };
+  await until("the figures of the Overview", async () => {
+    const hour = (await operator.get<HistoryAnswer>("/history?window=hour")).now;
+    const share = hour.callsAMinute === 0 ? 0 : (100 * hour.errorsAMinute) / hour.callsAMinute;
+    const percent = `${share.toFixed(share > 0 && share < 10 ? 1 : 0)} %`;
+    return (await says("calls a minute", String(hour.callsAMinute))) && (await says("failed", percent));
+  });
+  // It is about those that are kept, which are not all of a long run.
+  if (all > MAX_KEPT_CALLS) return;
+  await page.goto(new URL("/calls?failed=true&group=reason", page.url()).href);
+  await page.locator(".grouped tbody tr").nth(2).waitFor();
+  const rows = await page.locator(".grouped tbody tr").allInnerTexts();
+  const often = Object.fromEntries(
+    rows.map((row) => {
+      const [why = "", count] = row.split("\t");
+      return [why.split(" ")[0], Number(count)];
+    }),
+  );
+  expect(often).toEqual({ "tool-error": asked["fail"], "rpc-error": asked["break"], denied: asked["secret"] });
 });
 
 async function openSession(url: string, token: string): Promise<Record<string, string>> {
