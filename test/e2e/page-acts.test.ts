@@ -331,15 +331,16 @@ describe.skipIf(chromium === undefined)(
         timeout: BROWSER_MS,
       },
       async (how) => {
-        // Another outcome than any other test brings about.
-        const name = freshId(`nowhere-${how}`);
-        await Promise.all(Array.from({ length: LINES }, () => callTool(gateway.url, name, {}, token)));
+        // Of an agent that nobody else is: two looks have all of its lines.
+        const reader = freshId(`reader-${how}`);
+        const own = await createToken(gateway, reader, "default");
+        await Promise.all(Array.from({ length: LINES }, () => callTool(gateway.url, "nowhere", {}, own)));
         const found = async () =>
-          (await toolway(gateway, "audit", "--outcome", "not-found", "--json", "-n", "5000")).out.trim().split("\n");
+          (await toolway(gateway, "audit", "--principal", reader, "--json", "-n", "5000")).out.trim().split("\n");
         await until("the lines", async () => (await found()).length >= LINES);
         const page = await browser.open(gateway);
         const main = page.locator("main");
-        await at(page, "/audit?outcome=not-found");
+        await at(page, `/audit?principal=${reader}`);
         const rows = page.locator("tbody tr");
         await rows.first().waitFor();
         const before = await rows.count();
