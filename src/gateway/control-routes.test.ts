@@ -162,7 +162,10 @@ describe("routes of a gateway among several", () => {
     const why = new Error("The engine refused it.");
     const gateway = {
       config: { drainMs: 5 },
-      state: { engine: { self: "a", peers: { answer: () => () => {} } }, onMarked: () => {} },
+      state: {
+        engine: { self: "a", peers: { answer: () => () => {} }, partitions: { gateways: () => [] } },
+        onMarked: () => {},
+      },
       log: { error: (...said: unknown[]) => void told.push(said) },
       leave: () => Promise.reject(why),
     } as unknown as Parameters<typeof drainRoutes>[0];
