@@ -136,3 +136,23 @@ it("the endpoint of a run listens when its agent starts, also one that is starte
   expect(performance.now() - endedMs).toBeGreaterThan(9_000);
   expect(readFileSync(join(state, "gateway.log"), "utf8")).toContain("no run for 10 s");
 });
+
+it("a server of which nothing is known and that says nothing keeps no agent from its start, and Ctrl-C ends the wait for it [run-own]", async () => {
+  const state = join(await temporaryDirectory(), "state");
+  const config = join(await temporaryDirectory(), "toolway.json");
+  const mute = { command: process.execPath, args: ["-e", "setInterval(() => {}, 1_000)"] };
+  writeFileSync(config, JSON.stringify({ names: "plain", mcpServers: { mute, stateful: stdioFixture("stateful") } }));
+  const at = ["--config", config, "--state", state];
+  const env = { PATH: process.env["PATH"], HOME: await temporaryDirectory() };
+  const unwanted = start("unwanted", process.execPath, [cli, "run", ...at, "--", ...agent(["whoami", {}])], env);
+  onTestFinished(() => unwanted.stop("SIGKILL"));
+  await until("its gateway", () => existsSync(join(state, "pid")) && existsSync(join(state, "control.sock")));
+  await unwanted.stop("SIGINT");
+  expect(await unwanted.closed).toBe(130);
+  expect(unwanted.log()).not.toContain("SAID");
+
+  // The gateway that was started for it is there, and ends 10 s after the last run.
+  const { said, log } = await run(at, agent(["whoami", {}]));
+  expect(said.map(({ status, result }) => [status, result?.isError ?? false])).toEqual([[200, false]]);
+  expect(log).toMatch(/: 1 call, none refused$/m);
+});

@@ -37,6 +37,7 @@ export async function reachOrStart(
   source: GatewaySource,
   before: HeldLine | undefined,
   cwd: string,
+  signal?: AbortSignal,
 ): Promise<Duplex | undefined> {
   const { ensureStateDir, isHeld } = await import("../gateway/running.js");
   const deadline = performance.now() + START_MS;
@@ -45,6 +46,7 @@ export async function reachOrStart(
   for (;;) {
     const socket = await reachRun(source);
     if (socket !== undefined) return socket;
+    signal?.throwIfAborted();
     const end = child?.ended();
     if (child !== undefined && end === "failed") throw failed(source, child);
     // Another process had the directory: a verb for a moment, or a gateway that is just coming or going.

@@ -59,6 +59,16 @@ async function held(...gateways: Gateway[]) {
   return hold;
 }
 
+it("a run that is not wanted any more waits for no answer of its gateway", async () => {
+  const busy = new Gateway(() => undefined);
+  const wanted = new AbortController();
+  const begun = RunHold.begin(async () => busy.socket, REQUEST, wanted.signal);
+  await until("the gateway to be asked", () => busy.asked.length === 1);
+  wanted.abort();
+  expect(await begun).toBeUndefined();
+  expect(busy.socket.destroyed).toBe(true);
+});
+
 describe("the closing line of a run", () => {
   it("counts what every gateway of the run did, those included that were killed [run-own] [restart-unseen]", async () => {
     const rule = 'role "reader"';

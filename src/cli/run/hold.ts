@@ -67,11 +67,16 @@ export class RunHold {
   }
 
   /** Rejects with a RunRefused, or with what `connect` does. Undefined where the gateway went away meanwhile. */
-  static async begin(connect: ConnectRun, request: RunRequest): Promise<RunHold | undefined> {
+  static async begin(connect: ConnectRun, request: RunRequest, signal?: AbortSignal): Promise<RunHold | undefined> {
     const socket = await connect(undefined);
     if (socket === undefined) return undefined;
     const link = new Link(socket);
+    // A person who does not want it any more waits for no server.
+    const leave = () => link.close();
+    if (signal?.aborted === true) leave();
+    else signal?.addEventListener("abort", leave, { once: true });
     const answer = await link.ask(request);
+    signal?.removeEventListener("abort", leave);
     if (answer.kind === "held") return new RunHold(connect, link, answer);
     const refused = refusal(answer);
     if (PASSING.has(refused.code)) return undefined;

@@ -10,6 +10,7 @@ import { endRunFolder, makeRunFolder } from "../../agents/run/run-folder.js";
 import type { RunRequest } from "../../contracts/runs.js";
 import { findProgram } from "../../runtime/processes/find-program.js";
 import { ownMark } from "../../runtime/processes/life.js";
+import { sleep } from "../../runtime/wait.js";
 import type { GatewaySource } from "../gateway/port.js";
 import type { ExitCode } from "../line/errors.js";
 import type { Io } from "../line/io.js";
@@ -54,8 +55,9 @@ export interface RunSurroundings {
 
 const OK = 0;
 
-/** A gateway that is just ending takes no new run: the next one does. */
-const MAX_TRIES = 5;
+/** A gateway that is just ending takes no new run: the next one does. It has calls that may end within 22 s, and is gone within 30. */
+const NEXT_GATEWAY_MS = 40_000;
+const LOOK_MS = 200;
 
 export async function runAgent(input: RunInput, around: RunSurroundings): Promise<ExitCode> {
   const { io, say } = around;
@@ -149,17 +151,22 @@ function folderOf({ stateDir }: GatewaySource, run: string): string {
 async function takeHold(source: GatewaySource, request: RunRequest, io: Io): Promise<RunHold> {
   const connect: ConnectRun = (before) =>
     // One that the user runs is the user's to start again.
-    before?.forRuns === false ? reachRun(source) : reachOrStart(source, before, io.cwd);
-  for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
+    before?.forRuns === false
+      ? reachRun(source)
+      : // Once the agent runs, Ctrl-C is its own.
+        reachOrStart(source, before, io.cwd, before === undefined ? io.signal : undefined);
+  const untilMs = performance.now() + NEXT_GATEWAY_MS;
+  do {
     io.signal.throwIfAborted();
     try {
-      const hold = await RunHold.begin(connect, request);
+      const hold = await RunHold.begin(connect, request, io.signal);
       if (hold !== undefined) return hold;
     } catch (error) {
       if (!(error instanceof RunRefused)) throw error;
       throw new RunError(error.message, { isUsage: error.code === "invalid" });
     }
-  }
+    await sleep(LOOK_MS);
+  } while (performance.now() < untilMs);
   throw new RunError("The gateway for this config keeps going away.", { hint: "`toolway ps` lists those that run." });
 }
 

@@ -20,6 +20,7 @@ it("a run is told its figures when they change, once a second at most, and a las
   const held = { run: "r", principal: { id: "run-r", role: "default" }, tally, secret: "s" };
   serveRun(Duplex.from({ readable: toGateway, writable: toRun }), {
     runs: {
+      expect: () => () => {},
       begin: async () => held,
       resume: async () => held,
       release: () => {},

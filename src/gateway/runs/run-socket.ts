@@ -13,7 +13,7 @@ import { resultWithin } from "../../runtime/wait.js";
 import type { HeldRun, Runs } from "./runs.js";
 
 export interface RunGateway {
-  readonly runs: Pick<Runs, "begin" | "resume" | "release" | "onClosing">;
+  readonly runs: Pick<Runs, "expect" | "begin" | "resume" | "release" | "onClosing">;
   /** The address that agents use; begins to listen where nobody does yet. Rejects where it cannot be bound. */
   endpoint(): Promise<string>;
   /** Each resolves when a server of which nothing is known yet has been tried. */
@@ -49,6 +49,7 @@ export function serveRun(socket: Duplex, gateway: RunGateway): void {
   };
   let follow: { stop(): void } | undefined;
   const begin = async (request: RunRequest): Promise<HeldRun | undefined> => {
+    const begun = gateway.runs.expect();
     try {
       const { run, line } = await take(request, gateway);
       send(line);
@@ -60,6 +61,8 @@ export function serveRun(socket: Duplex, gateway: RunGateway): void {
     } catch (error) {
       fail(error);
       return undefined;
+    } finally {
+      begun();
     }
   };
   const end = async () => {

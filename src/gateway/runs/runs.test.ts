@@ -139,6 +139,12 @@ describe("the runs of a gateway", () => {
     await vi.advanceTimersByTimeAsync(1_000);
     expect(runs.size).toBe(0);
     await vi.advanceTimersByTimeAsync(9_000);
+    // Whoever has asked for one may wait for as long as a gateway without any is there.
+    const begun = runs.expect();
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(isAbsent).toBe(false);
+    begun();
+    await vi.advanceTimersByTimeAsync(9_000);
     const { run } = await runs.begin(claude);
     await vi.advanceTimersByTimeAsync(30_000);
     expect(isAbsent).toBe(false);

@@ -64,6 +64,8 @@ export class Runs {
   readonly #onChange = new Set<() => void>();
   readonly #onClosing = new Set<() => void>();
   #timer: NodeJS.Timeout | undefined;
+  /** Somebody has asked for a run, and waits for what it needs: the gateway does not end meanwhile. */
+  #awaited = 0;
   #isClosing = false;
 
   constructor(options: RunsOptions) {
@@ -106,13 +108,23 @@ export class Runs {
     }));
   }
 
-  /** Resolves when there has been none for so long. */
+  /** One is about to begin, and counts as if it had until the returned function is called. */
+  expect(): () => void {
+    this.#awaited++;
+    this.#changed();
+    return () => {
+      this.#awaited--;
+      this.#changed();
+    };
+  }
+
+  /** Resolves when there has been none for so long, nor one that was about to begin. */
   absent(ms: number): Promise<void> {
     return new Promise((done) => {
       let timer: NodeJS.Timeout | undefined;
       const look = () => {
         clearTimeout(timer);
-        timer = this.size > 0 ? undefined : setTimeout(end, ms);
+        timer = this.size + this.#awaited > 0 ? undefined : setTimeout(end, ms);
       };
       const end = () => {
         this.#onChange.delete(look);
