@@ -41,6 +41,44 @@ it("starts no server but the one whose prefix a name has, also where nothing is 
   expect({ one: await starts("one"), two: await starts("two") }).toEqual({ one: 1, two: 1 });
 });
 
+describe("a tool's own name, where no gateway runs", () => {
+  const demo = [process.execPath, join(root, "dist/demo/server.js")];
+  const quick = { command: demo[0], args: demo.slice(1) };
+  // The others answer later than the first, so that whoever called the first that answers would call that one.
+  const late = { command: "/bin/sh", args: ["-c", 'sleep 1; exec "$0" "$1"', ...demo] };
+  const ADD = ["add", "--arg", "a=2", "--arg", "b=3"] as const;
+
+  async function withServers(mcpServers: object) {
+    const folder = await temporaryDirectory();
+    const config = join(folder, "toolway.json");
+    await writeFile(config, JSON.stringify({ mcpServers }));
+    return ["--config", config, "--state", join(folder, "state")];
+  }
+
+  it("is refused where several servers have it, whichever answers first and whichever is known [told-why]", async () => {
+    const options = await withServers({ one: late, two: quick, three: late });
+    const refused = {
+      code: 2,
+      out: "",
+      err: expect.stringContaining('Three servers have a tool "add": one__add, two__add, three__add.\n'),
+    };
+    expect(await runCli("call", ...ADD, ...options)).toMatchObject(refused);
+    expect(await runCli("inspect", "add", ...options)).toMatchObject(refused);
+    // Another state, in which one of them alone is known from before.
+    const other = await withServers({ one: late, two: quick, three: late });
+    expect(await runCli("call", `two__${ADD[0]}`, ...ADD.slice(1), ...other)).toMatchObject({ code: 0, out: "5\n" });
+    expect(await runCli("call", ...ADD, ...other)).toMatchObject(refused);
+  });
+
+  it("is that of the only server that has it, and one that could not be asked is named [told-why]", async () => {
+    const broken = { command: "/bin/sh", args: ["-c", "exit 3"] };
+    const options = await withServers({ one: late, broken });
+    const { code, out, err } = await runCli("call", ...ADD, ...options);
+    expect({ code, out }).toEqual({ code: 0, out: "5\n" });
+    expect(err).toContain('"add" is taken for one__add. Could not be asked whether they have one, too: broken.');
+  });
+});
+
 describe("with a gateway that runs [call-is-live]", () => {
   let gateway: Gateway;
   const running = new Set<Started>();

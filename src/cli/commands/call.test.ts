@@ -4,7 +4,15 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { fakeGateway, folder, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
+import {
+  fakeGateway,
+  folder,
+  leaveFolder,
+  makeFolder,
+  run,
+  STATUS,
+  TOOLS,
+} from "../../../test/fixtures/fake-gateway.js";
 import { ControlError } from "../../control/server.js";
 
 beforeEach(makeFolder);
@@ -69,4 +77,46 @@ describe("call", () => {
     expect(err).toContain("Did you mean demo__add?");
     expect(await run(["call", "demo__add", "{"])).toMatchObject({ code: 2 });
   });
+
+  const [demo] = STATUS.servers;
+  const up = { ...demo, state: "ready", listsFromBefore: false };
+  const away = (state: string) => ({ ...demo, name: "away", state, lastError: undefined });
+  const second = { ...TOOLS[0], name: "away__add", server: "away" };
+
+  it.each(["call", "inspect"])(
+    "waits for a server that may have a tool of the same name, and %s refuses a name that both have [told-why]",
+    async (verb) => {
+      // It tells what it has only after it was asked for a while.
+      let asked = 0;
+      const isUp = () => asked > 4;
+      const fake = fakeGateway({
+        "/call": text("5"),
+        "/pins": { pins: [] },
+        "/status": () => ({ ...STATUS, servers: [up, ++asked && isUp() ? { ...up, name: "away" } : away("starting")] }),
+        "/tools": () => ({ tools: isUp() ? [...TOOLS, second] : TOOLS }),
+        "/tools/owners?tool=add": () => ({ servers: isUp() ? [] : ["away"] }),
+      });
+      const { code, out, err } = await run([verb, "add"]);
+      expect({ code, out }).toEqual({ code: 2, out: "" });
+      expect(err).toContain('toolway: Two servers have a tool "add": demo__add, away__add.\n  Name one of them.\n');
+      expect(fake.requests.filter(({ path }) => path === "/call")).toEqual([]);
+    },
+  );
+
+  it.each(["call", "inspect"])(
+    "says whom it could not ask, where %s takes a name for the only tool that has it [told-why]",
+    async (verb) => {
+      fakeGateway({
+        "/call": text("5"),
+        "/pins": { pins: [] },
+        "/access?server=demo&tool=add": { access: [{ role: "default", allowed: true }] },
+        "/status": { ...STATUS, servers: [up, away("backoff")] },
+        "/tools/owners?tool=add": { servers: ["away"] },
+      });
+      const { code, err } = await run([verb, "add"]);
+      expect(code).toBe(0);
+      expect(err).toBe('toolway: "add" is taken for demo__add. Could not be asked whether they have one, too: away.\n');
+      expect((await run([verb, "demo__add"])).err).toBe("");
+    },
+  );
 });

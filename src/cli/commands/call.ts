@@ -12,7 +12,7 @@ import { type Io, note, print, printJson, shown } from "../line/io.js";
 import { checkArguments } from "../line/parameters.js";
 import { terminalOf } from "../line/terminal.js";
 import { resultText } from "../text/call-result.js";
-import { findTool, isDecided, listTools, missingTool, serversToStart, type ToolLine } from "../text/tool-list.js";
+import { demandTool, isDecided, serversToStart, type ToolLine } from "../text/tool-list.js";
 
 export const call = defineCommand({
   metadata: {
@@ -20,7 +20,8 @@ export const call = defineCommand({
     summary: "Calls a tool and prints its result.",
     description:
       "Calls a tool and prints its result: through the running gateway, else through one started for this, which starts " +
-      "no server but the tool's, or those that may have it where that is not known yet. " +
+      "no server but the tool's, or those that may have it where that is not known yet. A server's own name is refused " +
+      "where several servers have it, and nothing is called. " +
       "Text is printed plainly. Arguments that the tool needs and does not get, and those that its schema forbids, are " +
       "refused before anything is called; those that it does not declare are warned of. What the server asks meanwhile " +
       "is asked on the terminal, field by field; without a terminal it is declined. A tool that answers with an error " +
@@ -62,9 +63,7 @@ export const call = defineCommand({
     const until = (client: GatewayClient): Promise<boolean> => isDecided(input.tool, client, io.signal, say);
     const toStart = (client: GatewayClient) => serversToStart(input.tool, client, io.signal);
     return withGateway(source, io, { servers: "called", until, toStart }, async ({ client }) => {
-      const tools = await listTools(client, io.signal);
-      const tool = findTool(input.tool, tools);
-      if (tool === undefined) throw await missingTool(input.tool, tools, client, io.signal);
+      const tool = await demandTool(input.tool, client, io.signal, (text) => note(io, text));
       const args = toArguments(json, input.arg, tool.inputSchema);
       for (const warning of checkArguments(tool.name, args, tool.inputSchema)) note(io, `toolway: ${warning}`);
       return callTool(client, tool, args, input, io);

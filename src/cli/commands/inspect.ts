@@ -2,14 +2,15 @@
 
 import type { PinLine } from "../../contracts/pins.js";
 import { isObject } from "../../protocol/jsonrpc.js";
+import type { GatewayClient } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
-import { hinted, type Io, pasted, print, printJson, shown } from "../line/io.js";
+import { hinted, type Io, note, pasted, print, printJson, shown } from "../line/io.js";
 import { exampleCall, type Parameter, parametersOf } from "../line/parameters.js";
 import { fittedTable, styleOf } from "../text/print.js";
-import { findTool, listTools, missingTool, type ToolLine } from "../text/tool-list.js";
+import { demandTool, isDecided, type ToolLine } from "../text/tool-list.js";
 
 /** Who may call a tool, as the control socket tells it. */
 interface Access {
@@ -40,12 +41,10 @@ export const inspect = defineCommand({
   ],
   async handler(input, io) {
     const source = await gatewayFor(input, io);
-    const isThere = async (client: Parameters<typeof listTools>[0]): Promise<boolean> =>
-      findTool(input.tool, await listTools(client, io.signal)) !== undefined;
-    return withGateway(source, io, { servers: true, until: isThere }, async ({ client }) => {
-      const tools = await listTools(client, io.signal);
-      const tool = findTool(input.tool, tools);
-      if (tool === undefined) throw await missingTool(input.tool, tools, client, io.signal);
+    // What takes long is said by whoever waits: nothing is called, so that nobody has to know which tool it will be.
+    const until = (client: GatewayClient): Promise<boolean> => isDecided(input.tool, client, io.signal, () => {});
+    return withGateway(source, io, { servers: true, until }, async ({ client }) => {
+      const tool = await demandTool(input.tool, client, io.signal, (text) => note(io, text));
       const { server, ownName } = tool;
       const { pins } = (await client.get("/pins", io.signal)) as { pins: readonly PinLine[] };
       const pin = pins.find((one) => one.server === server && one.tool === ownName);

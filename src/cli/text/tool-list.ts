@@ -41,13 +41,59 @@ export async function listTools(
 export function findTool(typed: string, tools: readonly ToolLine[]): ToolLine | undefined {
   const exact = tools.find(({ name }) => name === typed);
   if (exact !== undefined) return exact;
-  const own = tools.filter(({ server, ownName }) => ownName === typed || `${server}/${ownName}` === typed);
+  const own = ofOwnName(typed, tools);
   return own.length === 1 ? own[0] : undefined;
 }
 
+function ofOwnName(typed: string, tools: readonly ToolLine[]): ToolLine[] {
+  return tools.filter((tool) => tool.ownName === typed || isQualified(typed, tool));
+}
+
+function isQualified(typed: string, { server, ownName }: ToolLine): boolean {
+  return typed === `${server}/${ownName}`;
+}
+
+/** Whether no other server could be meant: a name without its server may be that of a tool of any. */
+function saysServer(typed: string, tool: ToolLine): boolean {
+  return tool.name === typed || isQualified(typed, tool);
+}
+
+/** The tool that was meant. Throws where there is none, or where the name says too little. */
+export async function demandTool(
+  typed: string,
+  client: GatewayClient,
+  signal: AbortSignal,
+  tell: (text: string) => void,
+): Promise<ToolLine> {
+  const tools = await listTools(client, signal);
+  const tool = findTool(typed, tools);
+  if (tool === undefined) {
+    const sharing = ofOwnName(typed, tools);
+    throw sharing.length > 1 ? ambiguousTool(typed, sharing) : await missingTool(typed, tools, client, signal);
+  }
+  if (saysServer(typed, tool)) return tool;
+  const { unasked } = await possibleOwners(typed, client, signal);
+  if (unasked.length > 0) {
+    tell(
+      `toolway: "${typed}" is taken for ${tool.name}. Could not be asked whether they have one, too: ${unasked.join(", ")}.`,
+    );
+  }
+  return tool;
+}
+
+const NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"];
+
+/** Which of them answered first must not decide what is called. */
+function ambiguousTool(typed: string, sharing: readonly ToolLine[]): UserError {
+  const many = NUMBERS[sharing.length] ?? String(sharing.length);
+  const names = sharing.map(({ name }) => name).join(", ");
+  return usageError(`${many} servers have a tool "${typed}": ${names}.`, "Name one of them.");
+}
+
 /**
- * Whether it is of no use to wait for a tool any longer: it is there, or no server that is still starting could have it.
- * Where it is not there, `say` is told once what is waited for.
+ * Whether it is of no use to wait for a tool any longer: the name says which it is, or no server that is still starting
+ * could have it. One that has a tool of this name is not enough where others may have one, too. Until then `say` is
+ * told what is waited for.
  */
 export async function isDecided(
   typed: string,
@@ -56,10 +102,15 @@ export async function isDecided(
   say: (text: string) => void,
 ): Promise<boolean> {
   const tools = await listTools(client, signal);
-  if (findTool(typed, tools) !== undefined) return true;
+  const tool = findTool(typed, tools);
+  if (tool !== undefined && saysServer(typed, tool)) return true;
   const { awaited } = await possibleOwners(typed, client, signal);
   if (awaited.length > 0 && tools.length > 0) {
-    say(`${typed} is not among the tools that are known; waiting for ${awaited.join(", ")} …`);
+    const why =
+      ofOwnName(typed, tools).length === 0
+        ? `${typed} is not among the tools that are known`
+        : `Other servers may have a tool ${typed}, too`;
+    say(`${why}; waiting for ${awaited.join(", ")} …`);
   }
   return awaited.length === 0;
 }
@@ -77,16 +128,20 @@ export async function serversToStart(
   return awaited.length === all || awaited.length > MAX_STARTED ? undefined : awaited;
 }
 
-/** Those that may have a tool which is not listed, and may still tell of it; and how many servers there are. */
+/**
+ * Of the servers that may have a tool which is not listed: those that may still tell of it, and those that have not told.
+ * And how many servers there are.
+ */
 async function possibleOwners(typed: string, client: GatewayClient, signal: AbortSignal) {
   const { servers: owners = [] } = await ownersOf(typed, client, signal);
   const { servers } = (await client.get("/status", signal)) as GatewayStatus;
-  const awaited = servers.filter(({ name, state, listsFromBefore }) => {
-    return (
-      owners.includes(name) && (state === "starting" || state === "idle" || (state === "ready" && listsFromBefore))
-    );
+  const unasked = servers.filter(({ name, state, listsFromBefore }) => {
+    // Nobody could call a tool of one that is stopped, or whose entry cannot be used.
+    if (!owners.includes(name) || state === "stopped" || state === "misconfigured") return false;
+    return state !== "ready" || listsFromBefore;
   });
-  return { awaited: awaited.map(({ name }) => name), all: servers.length };
+  const awaited = unasked.filter(({ state }) => state !== "backoff" && state !== "ejected");
+  return { awaited: awaited.map(({ name }) => name), unasked: unasked.map(({ name }) => name), all: servers.length };
 }
 
 interface Owners {
@@ -101,7 +156,7 @@ async function ownersOf(typed: string, client: GatewayClient, signal: AbortSigna
 }
 
 /** What is said of a tool that is not listed: it is hidden, its server is down, or the name is wrong. */
-export async function missingTool(
+async function missingTool(
   typed: string,
   tools: readonly ToolLine[],
   client: GatewayClient,
