@@ -41,7 +41,7 @@ export const inspect = defineCommand({
   ],
   async handler(input, io) {
     const source = await gatewayFor(input, io);
-    // What takes long is said by whoever waits: nothing is called, so that nobody has to know which tool it will be.
+    // Every server is started anyway, and what is waited for is said where that takes long.
     const until = (client: GatewayClient): Promise<boolean> => isDecided(input.tool, client, io.signal, () => {});
     return withGateway(source, io, { servers: true, until }, async ({ client }) => {
       const tool = await demandTool(input.tool, client, io.signal, (text) => note(io, text));
