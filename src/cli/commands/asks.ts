@@ -35,7 +35,12 @@ export const asksList = defineCommand({
       return Exit.ok;
     }
     const rows = shown(asks, io.isTTY).map((ask) => askRow(ask, Date.now()));
-    print(io, fittedTable([heading(styleOf(io), ["ID", "WHO", "TOOL", "LEFT", "ARGUMENTS"]), ...rows], io));
+    print(
+      io,
+      fittedTable([heading(styleOf(io), ["ID", "WHO", "TOOL", "LEFT", "ARGUMENTS"]), ...rows], io, {
+        whole: ["ID", "TOOL", "LEFT"],
+      }),
+    );
     note(io, `\`toolway asks answer ${asks[0]?.id} yes\` lets it run.`);
     return Exit.ok;
   },

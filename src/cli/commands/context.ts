@@ -126,5 +126,9 @@ function printLines(io: Io, lines: readonly ContextLine[]): void {
     ]),
   );
   if (rows.length === 0) note(io, "Nothing is set. `toolway context set KEY=VALUE` does.");
-  else print(io, fittedTable([heading(style, ["PRINCIPAL", "KEY", "VALUE"]), ...rows], io));
+  else
+    print(
+      io,
+      fittedTable([heading(style, ["PRINCIPAL", "KEY", "VALUE"]), ...rows], io, { whole: ["PRINCIPAL", "KEY"] }),
+    );
 }

@@ -62,6 +62,14 @@ describe("doctor", () => {
     expect(rows[2]?.indexOf("120 ms")).toBe(rows[0]?.indexOf("READY IN"));
   });
 
+  it("cuts neither the verdict nor the server where the terminal is narrow [told-why]", async () => {
+    const servers = { "a-rather-long-server-name": { command: `\${NOT_SET}` } };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers: servers }));
+    fakeGateway();
+    const { out } = await run(["doctor"], { isTTY: true, columns: 60, env: { NO_COLOR: "1" } });
+    expect(out).toMatch(/^MISCONFIGURED {2}a-rather-long-server-name {2}/m);
+  });
+
   it("starts at most four at a time, and tells of each as it ends [told-why]", async () => {
     const names = ["a", "b", "c", "d", "e", "f"];
     const mcpServers = Object.fromEntries(names.map((name) => [name, { command: name }]));

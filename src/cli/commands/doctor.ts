@@ -217,6 +217,8 @@ async function examine(spec: ServerSpec, { config, source, told }: Examination, 
   }
 }
 
+const HEAD = ["", "SERVER", "KIND", "ERA", "PROTOCOL", "TOOLS", "READY IN", "CALLS ITSELF"];
+
 /** Tells of the servers while they are examined: a line of the table as each ends. */
 class Told {
   readonly #io: Io;
@@ -242,7 +244,7 @@ class Told {
       "READY IN",
       "x".repeat(NAME_WIDTH),
     ];
-    this.#row(heading(this.#style, ["", "SERVER", "KIND", "ERA", "PROTOCOL", "TOOLS", "READY IN", "CALLS ITSELF"]));
+    this.#row(heading(this.#style, HEAD));
   }
 
   ended({ spec, probe }: Finding): void {
@@ -267,7 +269,7 @@ class Told {
   }
 
   #row(cells: readonly string[]): void {
-    const [, row] = fittedTable([this.#widest, cells], this.#io).split("\n");
+    const [, , row] = fittedTable([HEAD, this.#widest, cells], this.#io, { whole: ["", "SERVER"] }).split("\n");
     print(this.#io, row ?? "");
   }
 }

@@ -94,6 +94,7 @@ function list(io: Io, gateways: readonly Listed[], json: boolean): ExitCode {
       fittedTable(
         [heading(style, ["GATEWAY", "MACHINE", "ADDRESS", "PARTITIONS", "VERSION", "CONFIG", "HASH", ""]), ...rows],
         io,
+        { whole: ["GATEWAY", "ADDRESS", ""] },
       ),
     );
   }

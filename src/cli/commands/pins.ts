@@ -11,7 +11,7 @@ import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
 import { note, pasted, print } from "../line/io.js";
 import { pinDiffText } from "../text/pin-text.js";
-import { count, fittedTable, HASH_SHOWN, heading, oneLine, type Style, styleOf } from "../text/print.js";
+import { clockTime, count, fittedTable, HASH_SHOWN, heading, oneLine, type Style, styleOf } from "../text/print.js";
 
 /** Longer names are cut in the table; `--json` has them whole. */
 const NAME_WIDTH = 60;
@@ -52,8 +52,14 @@ export const pinsList = defineCommand({
         return Exit.ok;
       }
       const style = styleOf(io);
-      const rows = shown.map((pin) => row(pin, style));
-      print(io, fittedTable([heading(style, ["SERVER", "TOOL", "STATE", "FIRST SEEN", "HASH"]), ...rows], io));
+      const nowMs = Date.now();
+      const rows = shown.map((pin) => row(pin, style, nowMs));
+      print(
+        io,
+        fittedTable([heading(style, ["SERVER", "TOOL", "STATE", "FIRST SEEN", "HASH"]), ...rows], io, {
+          whole: ["SERVER", "TOOL", "STATE"],
+        }),
+      );
       const changed = shown.filter(({ state }) => state === "changed");
       if (changed.length > 0) {
         const server = shellWord(changed[0]?.server ?? "");
@@ -99,7 +105,7 @@ function whyNone({ trusted = [] }: PinsAnswer, server: string | undefined, isDem
   return `No tool is pinned: ${names.map(visible).join(", ")} ${names.length === 1 ? "is" : "are"} trusted, ${their} "trust": "always".`;
 }
 
-function row({ server, tool, state, firstSeen, hash, newHash }: PinLine, style: Style): string[] {
+function row({ server, tool, state, firstSeen, hash, newHash }: PinLine, style: Style, nowMs: number): string[] {
   const paint =
     state === "changed" || state === "refused"
       ? style.red
@@ -111,7 +117,7 @@ function row({ server, tool, state, firstSeen, hash, newHash }: PinLine, style: 
     style.bold(oneLine(visible(server), NAME_WIDTH)),
     oneLine(visible(tool), NAME_WIDTH),
     paint(state),
-    firstSeen ?? "-",
+    firstSeen === undefined ? "-" : clockTime(firstSeen, nowMs),
     hashes.join(" → ") || "-",
   ];
 }

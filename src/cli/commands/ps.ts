@@ -50,7 +50,12 @@ export const ps = defineCommand({
       longDuration(Math.max(0, Date.now() - Date.parse(gateway.startedAt))),
       shown(shortPath(io, gateway.stateDir), io.isTTY),
     ]);
-    print(io, fittedTable([heading(style, ["PID", "CONFIG", "ENDPOINT", "UP", "STATE"]), ...rows], io));
+    print(
+      io,
+      fittedTable([heading(style, ["PID", "CONFIG", "ENDPOINT", "UP", "STATE"]), ...rows], io, {
+        whole: ["PID", "ENDPOINT"],
+      }),
+    );
     return Exit.ok;
   },
 });

@@ -248,6 +248,7 @@ export const tokenList = defineCommand({
         fittedTable(
           [heading(style, ["ID", "ROLE", ...(hasMailboxes ? ["MAY SEND TO"] : []), "CREATED", "EXPIRES"]), ...rows],
           io,
+          { whole: ["ID"] },
         ),
       );
       return Exit.ok;

@@ -67,7 +67,7 @@ export const tools = defineCommand({
       server,
       oneLine(quarantined === undefined ? (description ?? "") : `quarantined: ${quarantined}`, DESCRIPTION_WIDTH),
     ]);
-    print(io, fittedTable([heading(style, ["TOOL", "SERVER", "DESCRIPTION"]), ...rows], io));
+    print(io, fittedTable([heading(style, ["TOOL", "SERVER", "DESCRIPTION"]), ...rows], io, { whole: ["TOOL"] }));
     const hidden = new Set(found.filter(({ quarantined }) => quarantined !== undefined).map(({ server }) => server));
     for (const server of hidden) {
       const how = `\`toolway pins diff ${shellWord(server)}\` shows what changed`;

@@ -52,7 +52,12 @@ export function listServers(input: ListInput, io: Io): ExitCode {
     disabled ? style.dim("off") : stateOf(misconfigured, fatal, style),
     oneLine(whatOf(entry), WHAT_WIDTH),
   ]);
-  print(io, fittedTable([heading(style, ["SERVER", "KIND", "STATE", "WHAT"]), ...rows], io));
+  print(
+    io,
+    fittedTable([heading(style, ["SERVER", "KIND", "STATE", "WHAT"]), ...rows], io, {
+      whole: ["SERVER", "STATE"],
+    }),
+  );
   print(io, style.dim(`\n${count(servers.length, "server")} in ${shortPath(io, path)}.`));
   for (const { name, misconfigured } of told) {
     if (misconfigured !== undefined) print(io, `${style.bold(name)} is misconfigured: ${misconfigured}`);

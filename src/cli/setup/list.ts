@@ -45,7 +45,10 @@ export function listClients(io: Io, json: boolean): ExitCode {
     isInstalled ? "yes" : hasFolder ? "not on the PATH" : "no",
     files.length === 0 ? "no" : files.map((file) => stateText(file, io)).join("; "),
   ]);
-  print(io, fittedTable([heading(style, ["CLIENT", "NAME", "INSTALLED", "SET UP"]), ...rows], io));
+  print(
+    io,
+    fittedTable([heading(style, ["CLIENT", "NAME", "INSTALLED", "SET UP"]), ...rows], io, { whole: ["CLIENT"] }),
+  );
   for (const { error } of found.flatMap(({ files }) => files)) if (error !== undefined) print(io, error);
   const next = found.find(({ isInstalled, files }) => isInstalled && files.length === 0);
   if (next !== undefined) print(io, hinted(io, `\nTo set one up: \`toolway setup ${next.client.id}\`.`));

@@ -27,7 +27,7 @@ export function mailboxTable({ items, total }: Page<MailboxSummary>, offset: num
     one.oldestAt === undefined ? "-" : ago(one.oldestAt, nowMs),
     connectedText(one, style, nowMs),
   ]);
-  return withRest(fittedTable([head, ...rows], io), items.length, total, offset);
+  return withRest(fittedTable([head, ...rows], io, { whole: ["MAILBOX"] }), items.length, total, offset);
 }
 
 export function messageTable({ items, total }: Page<MessageSummary>, offset: number, io: Io, nowMs: number): string {
@@ -43,7 +43,7 @@ export function messageTable({ items, total }: Page<MessageSummary>, offset: num
     state === "leased" ? style.green(state) : state,
     failures === 0 ? "0" : style.yellow(grouped(failures)),
   ]);
-  return withRest(fittedTable([head, ...rows], io), items.length, total, offset);
+  return withRest(fittedTable([head, ...rows], io, { whole: ["ID", "STATE"] }), items.length, total, offset);
 }
 
 export function deadLetterTable(
@@ -61,7 +61,7 @@ export function deadLetterTable(
     `${ago(failedAt, nowMs)} ago`,
     oneLine(visible(reason), REASON_WIDTH),
   ]);
-  return withRest(fittedTable([head, ...rows], io), items.length, total, offset);
+  return withRest(fittedTable([head, ...rows], io, { whole: ["ID"] }), items.length, total, offset);
 }
 
 /** `3 waiting, 1 leased, 0 dead letters; 2 connections; the oldest 4 min in studio`. */

@@ -27,7 +27,7 @@ export function writeTable(writes: readonly ListedWrite[], io: Io, nowMs: number
     grouped(one.attempts),
     oneLine(visible(one.heldFor ?? one.why ?? (isBehind(one) ? "others of its lane are before it" : "")), WHY_WIDTH),
   ]);
-  return fittedTable([head, ...rows], io);
+  return fittedTable([head, ...rows], io, { whole: ["RECEIPT", "STATE", "AGE"] });
 }
 
 /** It is not tried before those are over, whatever its own next try was set to. */
@@ -72,7 +72,7 @@ export function laneTable(lanes: readonly OutboxLane[], io: Io, nowMs: number): 
     oldestMs === undefined ? "-" : longDuration(Math.max(0, nowMs - oldestMs)),
     heldFor === undefined ? "-" : style.red(oneLine(visible(heldFor), WHY_WIDTH)),
   ]);
-  return fittedTable([head, ...rows], io);
+  return fittedTable([head, ...rows], io, { whole: ["SERVER", "LANE"] });
 }
 
 /** `3 waiting, the oldest 4 min; 1 lane on hold; 2 of unknown outcome`. */

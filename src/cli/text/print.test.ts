@@ -67,6 +67,29 @@ describe("tables on a terminal [status-true]", () => {
     }
   });
 
+  const receipts = [
+    ["RECEIPT", "STATE", "WHY"],
+    ["FerwX6WvQwrUsPYjX0bq2A", "unknown", "the server went away before it answered"],
+  ];
+  const whole = ["RECEIPT", "STATE"];
+
+  it("never cut a column that is named as whole, painted or not: the others give way in its place", () => {
+    const { dim } = styleOf({ env: {}, isTTY: true });
+    const text = fittedTable(receipts, { isTTY: true, columns: 50 }, { whole });
+    expect(text.split("\n")[1]).toBe("FerwX6WvQwrUsPYjX0bq2A  unknown  the server went …");
+    const painted = [receipts[0]?.map(dim) ?? [], ...receipts.slice(1)];
+    expect(fittedTable(painted, { isTTY: true, columns: 40 }, { whole }).split("\n")[1]).toBe(
+      "FerwX6WvQwrUsPYjX0bq2A  unknown  the se…",
+    );
+    expect(widest(fittedTable(receipts, { isTTY: true, columns: 37 }, { whole }))).toBeLessThanOrEqual(37);
+  });
+
+  it("are wider than the terminal rather than to cut what is whole, and then leave the others their least", () => {
+    expect(fittedTable(receipts, { isTTY: true, columns: 30 }, { whole }).split("\n")[1]).toBe(
+      "FerwX6WvQwrUsPYjX0bq2A  unknown  the ser…",
+    );
+  });
+
   it("keep their colours whole, whatever is cut", () => {
     const { red } = styleOf({ env: {}, isTTY: true });
     const text = fittedTable([[red("abcdefghijklmnop"), "x"]], { isTTY: true, columns: 14 });

@@ -78,14 +78,26 @@ const NARROWEST = 4;
 /**
  * The same within the width of a terminal: the widest columns give way first, and what is cut ends with "…". Where
  * nobody looks, or the width is not known, nothing is cut.
+ *
+ * `whole` are the headings, as the first row has them, of columns that are never cut: what is typed or copied from the
+ * table, and by what its rows are told apart. Where they leave too little room, lines are longer than the terminal,
+ * which then breaks them: nothing of them is lost.
  */
-export function fittedTable(given: Rows, io: Pick<Io, "isTTY" | "columns">): string {
+export function fittedTable(
+  given: Rows,
+  io: Pick<Io, "isTTY" | "columns">,
+  { whole = [] }: { readonly whole?: readonly string[] } = {},
+): string {
   const rows = given.map(oneLineEach);
-  const widths = widthsOf(rows);
+  const isWhole = (rows[0] ?? []).map((cell) => whole.includes(cell.replace(COLOUR, "")));
+  let widths = widthsOf(rows);
   const room = io.isTTY && io.columns !== undefined && io.columns > 0 ? io.columns : Number.POSITIVE_INFINITY;
   const over = widths.reduce((sum, one) => sum + one + GAP, -GAP) - room;
-  const left = narrow(widths, over, { from: 0, least: MIN_WIDTH });
-  narrow(widths, left, { from: 1, least: NARROWEST });
+  const left = narrow(widths, over, { gives: (i) => isWhole[i] !== true, least: MIN_WIDTH });
+  const narrowest = [...widths];
+  const lacking = narrow(narrowest, left, { gives: (i) => i > 0 && isWhole[i] !== true, least: NARROWEST });
+  // A line that is broken in any case has room for the rest of the words.
+  if (lacking <= 0 || !isWhole.includes(true)) widths = narrowest;
   return aligned(
     rows.map((row) => row.map((cell, i) => cut(cell, widths[i] ?? 0))),
     widths,
@@ -93,11 +105,17 @@ export function fittedTable(given: Rows, io: Pick<Io, "isTTY" | "columns">): str
   );
 }
 
-/** Takes so much from the widest columns, `from` this one on. Returns what could not be taken. */
-function narrow(widths: number[], over: number, { from, least }: { from: number; least: number }): number {
+/** Which columns give way, and what each of them keeps. */
+interface Narrowing {
+  gives(column: number): boolean;
+  readonly least: number;
+}
+
+/** Takes so much from the widest columns that give. Returns what could not be taken. */
+function narrow(widths: number[], over: number, { gives, least }: Narrowing): number {
   let left = over;
   while (left > 0) {
-    const givers = widths.map((one, i) => (i >= from && one > least ? one : 0));
+    const givers = widths.map((one, i) => (gives(i) && one > least ? one : 0));
     const widest = Math.max(...givers);
     if (widest === 0) break;
     const at = givers.lastIndexOf(widest);

@@ -61,14 +61,20 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
     const columns = ["SERVER", "STATE", "KIND", "TOOLS", "READY IN", "RESTARTS", "IN FLIGHT"];
     const head = heading(style, [...columns, ...(isCached ? ["CACHED"] : []), "VERSION"]);
     parts.push(
-      fittedTable([head, ...faultsFirst(status.servers).map((server) => serverRow(server, style, isCached))], io),
+      fittedTable([head, ...faultsFirst(status.servers).map((server) => serverRow(server, style, isCached))], io, {
+        whole: ["SERVER", "STATE"],
+      }),
     );
   } else if (!isBroker) {
     parts.push("No servers. Add some to the config; it is read again when it changes.");
   }
   if (status.executors.length > 0) {
     const head = heading(style, ["EXECUTOR", "STATE", "WHERE", "IN FLIGHT", "SINCE"]);
-    parts.push(fittedTable([head, ...status.executors.flatMap((one) => executorRows(one, style, nowMs))], io));
+    parts.push(
+      fittedTable([head, ...status.executors.flatMap((one) => executorRows(one, style, nowMs))], io, {
+        whole: ["EXECUTOR", "STATE", "WHERE"],
+      }),
+    );
   }
   const remarks = remarksOf(status, running, style);
   if (remarks.length > 0) parts.push(hinted(io, remarks.join("\n")));
