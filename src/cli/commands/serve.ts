@@ -96,11 +96,16 @@ export const serve = defineCommand({
 export async function untilStopped(started: StartedGateway, drainMs: number | undefined, io: Io): Promise<0> {
   io.onHangUp?.(() => void started.reload());
   const asked = await Promise.race([started.stopAsked, aborted(io.signal)]);
-  if (io.isErrTTY) note(io, "\nStopping as soon as the calls in flight have ended; Ctrl-C again stops at once.");
+  noteStopping(io);
   const { reason } = io.signal;
   const why = asked === undefined ? (reason instanceof Stopped ? reason.by : "stopped") : "toolway down";
   await started.close({ drainMs: asked?.drainMs ?? drainMs, why });
   return Exit.ok;
+}
+
+/** To whoever has just typed Ctrl-C: calls may take long to end, and nothing would be seen until then. */
+export function noteStopping(io: Io): void {
+  if (io.isErrTTY) note(io, "\nStopping as soon as the calls in flight have ended; Ctrl-C again stops at once.");
 }
 
 function aborted(signal: AbortSignal): Promise<undefined> {

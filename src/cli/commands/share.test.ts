@@ -4,8 +4,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, run, STATUS } from "../../../test/fixtures/fake-gateway.js";
+import { heldIo } from "../../../test/fixtures/held-io.js";
+import { until } from "../../../test/fixtures/wait.js";
 import { failedProbe } from "../gateway/failed-probe.js";
 import { type GatewayPort, replaceGatewayPort } from "../gateway/port.js";
+import { runCli } from "../program.js";
 
 beforeEach(makeFolder);
 
@@ -48,6 +51,29 @@ describe("share whose gateway is in this process", () => {
     expect(await told(false)).toContain("nobody is there. Next try in 0.5 s.");
     expect(await told(true)).not.toContain("nobody is there");
   });
+});
+
+it("share says at once that it stops, while a call runs [told-why]", async () => {
+  writeFileSync(join(folder, "mine.json"), '{"mcpServers":{}}');
+  const stop = new AbortController();
+  const { io, err } = heldIo({ cwd: folder, home: join(folder, "home"), isErrTTY: true, signal: stop.signal });
+  let begun = false;
+  let end = (): void => {};
+  const share: GatewayPort["share"] = () => {
+    begun = true;
+    return new Promise((done) => {
+      end = () => done("stopped");
+    });
+  };
+  replaceGatewayPort({ ...fakeGateway().port, share });
+  const ran = runCli(["share", "mine.json", ...broker, "--as", "studio", "--state", "st"], io);
+  await until("it shares", () => begun);
+  expect(err()).not.toContain("Stopping");
+  stop.abort();
+  await until("it says that it stops", () => err().includes("Stopping as soon as the calls in flight have ended"));
+  end();
+  expect(await ran).toBe(0);
+  expect(err().split("Stopping")).toHaveLength(2);
 });
 
 describe("join that the broker refuses [told-why]", () => {

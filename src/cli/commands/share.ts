@@ -11,7 +11,7 @@ import { type Io, note, print, shown } from "../line/io.js";
 import { brokerOption, noteUnencrypted } from "../mailbox/broker-option.js";
 import { sharingText, stateText } from "../text/sharing.js";
 
-import { listenOption } from "./serve.js";
+import { listenOption, noteStopping } from "./serve.js";
 
 type Question = Extract<ShareLine, { kind: "ask" }>;
 
@@ -106,6 +106,8 @@ async function shareAt(
   const questions = new Questions(io, () => stop.abort());
   noteUnencrypted(broker, io);
   let isLogged = false;
+  const stopped = AbortSignal.any([io.signal, stop.signal]);
+  stopped.addEventListener("abort", () => noteStopping(io), { once: true });
   const end = await port.share(source, {
     broker,
     as,
@@ -114,7 +116,7 @@ async function shareAt(
     onOwn: () => {
       isLogged = true;
     },
-    signal: AbortSignal.any([io.signal, stop.signal]),
+    signal: stopped,
     onLine: (line, answer) => {
       if (input.json) print(io, JSON.stringify(line));
       else if (line.kind === "sharing") print(io, sharingText(line, { broker, as }, io));
