@@ -107,12 +107,20 @@ export function logApplied(log: Log, applied: Applied): ReloadReport {
 
 /**
  * What the config has that is not as it was meant: servers that are not started, or go on by an entry that is no longer
- * in the file, and what it warns of. Said at the start and at each reload, and nowhere else, so that it is read once.
+ * in the file, and what it warns of. Said at the start and at each reload, and nowhere else; of the warnings a reload says
+ * those that `before`, the config before it, did not have: the others stand in the log already. One that an edit moved
+ * to another line has its new place, and is said again.
  */
-export function logRemarks(log: Log, { misconfigured, warnings }: Config, kept: ReadonlyMap<string, string>): void {
+export function logRemarks(
+  log: Log,
+  { misconfigured, warnings }: Config,
+  kept: ReadonlyMap<string, string>,
+  before?: Pick<Config, "warnings">,
+): void {
   for (const { name, forOperator } of misconfigured) log.error(`server "${name}": misconfigured: ${forOperator}`);
   for (const [name, wrong] of kept) {
     log.error(`server "${name}": its new entry is not used, the one before goes on: ${wrong}`);
   }
-  for (const warning of warnings) log.warn(warning);
+  const said = new Set(before?.warnings);
+  for (const warning of warnings) if (!said.has(warning)) log.warn(warning);
 }

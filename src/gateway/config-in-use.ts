@@ -169,7 +169,7 @@ export class ConfigInUse {
     this.#stages.outbox.apply(config);
     this.#stages.marks?.publish(config);
     const report = logApplied(this.#log, { before, after: config, added, changed, removed });
-    logRemarks(this.#log, config, kept);
+    logRemarks(this.#log, config, kept, before);
     patterns.tell(config);
     return report;
   }

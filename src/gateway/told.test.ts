@@ -41,10 +41,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-it("what the config warns of is in the log once at the start, each with what becomes of it [status-true] [config-kept]", async () => {
+it("what the config warns of is in the log once, at the start or at the reload that brought it, with what becomes of it [status-true] [config-kept]", async () => {
   const mcpServers = { web: { url: "http://127.0.0.1:1/mcp", headersHelper: "./sign.sh", lazy: true } };
   const roles = { reader: { deny: ["gihub/x"] } };
-  writeFileSync(path("warns.json"), JSON.stringify({ mcpServers, roles, unlistedRoles: "deny" }));
+  writeFileSync(path("warns.json"), JSON.stringify({ mcpServers, unlistedRoles: "deny", roles }));
   const told: string[] = [];
   const log = createLog({ write: (line) => void told.push(line) });
   const warning = await createGateway(path("warns.json"), { stateDir: path("warns"), watch: false, log });
@@ -58,7 +58,12 @@ it("what the config warns of is in the log once at the start, each with what bec
     expect(warnings()).toEqual(expect.arrayContaining(expected.map((text) => expect.stringMatching(text))));
     expect(warnings()).toHaveLength(3);
     await warning.reload();
-    expect(warnings()).toHaveLength(6);
+    expect(told.filter((line) => line.includes("config applied: nothing changed"))).toHaveLength(1);
+    expect(warnings()).toHaveLength(3);
+    const other = { ...roles, guest: { deny: ["gihub/y"] } };
+    writeFileSync(path("warns.json"), JSON.stringify({ mcpServers, unlistedRoles: "deny", roles: other }));
+    await warning.reload();
+    expect(warnings().slice(3)).toEqual([expect.stringMatching(/no server of this config matches "gihub\/y"/)]);
   } finally {
     await warning.close({ drainMs: 0 });
   }
