@@ -121,7 +121,8 @@ describe("a link to a machine behind a mailbox", () => {
     const [asked] = studio.asked;
     await studio.reply(asked?.message as never, `{"message":{"jsonrpc":"2.0","id":${ticket.id},"result":{"late":1}}}`);
     await expect.poll(() => seen.messages.map(({ text }) => text).join(), SOON).toContain('"late":1');
-    expect(studio.asked).toHaveLength(1);
+    // It may be handed out again under its id, which is what a journal knows it by.
+    expect(new Set(studio.asked.map(({ message }) => message.id)).size).toBe(1);
     expect(seen.failed).toEqual([]);
     expect(seen.closed).toBeUndefined();
   });
