@@ -58,6 +58,9 @@ export const before = {
   start: (setup) => toolway.start({ ...setup, cli: process.env.TOOLWAY_BEFORE }),
 };
 
+/** This build or the older one. */
+export const isToolway = (target) => target.name === toolway.name || target.name === before.name;
+
 /** Waits until each server has tools in the list. */
 async function everyServer(url, headers, servers, started) {
   const deadline = Date.now() + READY_MS;

@@ -11,6 +11,7 @@ import { median } from "../ratios.mjs";
 import { Connection } from "../replies.mjs";
 import { anyRequest } from "../requests.mjs";
 import { startHttpServer } from "../servers/index.mjs";
+import { isToolway } from "../toolway.mjs";
 
 const SESSIONS = 500;
 const FIRST_SESSIONS = 100;
@@ -37,7 +38,10 @@ async function memories(context, own) {
   own(server.stop);
   const setup = { upstream: "http", answers: "json", era: "legacy", servers: [server.entry(SERVER)], names: ["echo"] };
   const measured = context.targets.filter(
-    (target) => target.name === "bare" || (target.group !== "limit" && target.supports({ ...setup, workDir: "" })),
+    (target) =>
+      target.name === "bare" ||
+      isToolway(target) ||
+      (target.group !== "limit" && target.supports({ ...setup, workDir: "" })),
   );
   const found = new Map(measured.map((target) => [target, { idle: [], perSession: [], perStream: [], perListen: [] }]));
   const rounds = Math.min(context.rounds, MAX_ROUNDS);
@@ -109,7 +113,7 @@ async function used(mine, target, setup, context) {
   await openSessions(to, SESSIONS);
   await settle(context);
   const perSession = (readRss(pid) - before) / SESSIONS;
-  if (target.group !== "toolway") return { idle, perSession };
+  if (!isToolway(target)) return { idle, perSession };
   const count = context.quick ? QUICK_STREAMS : STREAMS;
   const each = async (open) => {
     // The first of a kind load its code.

@@ -7,7 +7,7 @@ import { startLimit } from "../limits/index.mjs";
 import { freePort } from "../processes.mjs";
 import { median, ratios } from "../ratios.mjs";
 import { startHttpServer } from "../servers/index.mjs";
-import { startProgram, toolName } from "../toolway.mjs";
+import { isToolway, startProgram, toolName } from "../toolway.mjs";
 
 /** Starts differ more than calls do. */
 const STARTS = 11;
@@ -80,12 +80,12 @@ function starterOf(target, servers, context) {
     const launch = (port) => startLimit("pass-through", [modern.url], port);
     return [{ target, once: (mine) => timed(mine, launch, { headers: {}, name: "echo" }) }];
   }
-  if (target.group === "toolway") {
+  if (isToolway(target)) {
     const once = async (mine) => {
       const workDir = await workDirectory(mine);
       const call = { headers: {}, name: toolName(SERVER, "echo") };
       const launch = async (port) => {
-        const { started, headers } = await startProgram({ servers: servers.modern, workDir }, port);
+        const { started, headers } = await startProgram({ servers: servers.modern, workDir, cli: target.cli }, port);
         call.headers = headers;
         return started;
       };
