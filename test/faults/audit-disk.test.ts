@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -16,7 +16,11 @@ const UNSHARE = ["--user", "--map-root-user", "--mount"];
 const mountable = spawnSync("unshare", [...UNSHARE, "mount", "-t", "tmpfs", "tmpfs", tmpdir()]).status === 0;
 const title = `an audit log on a full disk${mountable ? "" : " (skipped: it needs namespaces of the user's own)"}`;
 
-const DISK = "1m";
+/** When it is free again it has room for all lines that waited (8,192 of some 250 bytes), and for those after them. */
+const DISK = "8m";
+/** Written one by one. */
+const SPARE_BLOCKS = 64;
+const BLOCK = 4096;
 const ENV_CANARY = "canary-of-the-entry-3d81";
 /** Without a line that finds no room there is nothing lost: more calls than lines that wait in memory (8,192). */
 const CALLS_WHILE_FULL = figure(40, 9_000);
@@ -37,11 +41,17 @@ async function disk(dir: string): Promise<{ readonly under: string[]; readonly o
   return { under, outside: `/proc/${keeper.pid}/root${dir}` };
 }
 
-/** All that is left of it. */
+/** All that is left of it: until nothing more can be written, as what statfs says of a larger one is not exact. */
 function fill(outside: string): void {
+  const ballast = join(outside, "ballast");
   const { bavail, bsize } = statfsSync(outside);
-  writeFileSync(join(outside, "ballast"), Buffer.alloc(bavail * bsize));
-  expect(statfsSync(outside).bavail).toBe(0);
+  writeFileSync(ballast, Buffer.alloc(Math.max(0, bavail - SPARE_BLOCKS) * bsize));
+  for (const size of [bsize, 1]) expect(() => appended(ballast, size)).toThrow("ENOSPC");
+}
+
+/** More than there is room for. */
+function appended(file: string, size: number): void {
+  for (let n = 0; n < 2 * SPARE_BLOCKS * BLOCK; n++) appendFileSync(file, Buffer.alloc(size));
 }
 
 async function calls(gateway: Gateway, count: number): Promise<{ answered: number; refused: string[] }> {
