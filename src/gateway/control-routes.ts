@@ -17,7 +17,7 @@ import {
 } from "../control/server.js";
 import { claimSocketPath } from "../control/socket-path.js";
 import { OPERATOR_UPGRADE, RUN_UPGRADE, SHARE_UPGRADE, STDIO_UPGRADE } from "../control/upgrades.js";
-import { brokerUrlOf } from "../mailbox/wire/broker-url.js";
+import { brokerUrlOf } from "../mailbox/wire/address.js";
 import type { ExpositionFormat } from "../observe/metrics/exposition.js";
 import { MetricReader } from "../observe/metrics/metric-reader.js";
 import { Scrapes } from "../observe/metrics/scrapes.js";

@@ -3,7 +3,7 @@
 import { join, resolve } from "node:path";
 import { DEFAULT_BROKER_LISTEN, parseListen } from "../../config/config.js";
 import type { EngineSettings } from "../../contracts/settings.js";
-import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
+import { brokerUrlOf } from "../../mailbox/wire/address.js";
 import { isLoopback } from "../../runtime/addresses.js";
 import { stateRootFor } from "../../runtime/state-dir.js";
 import { gatewayPort } from "../gateway/port.js";

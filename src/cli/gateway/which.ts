@@ -2,7 +2,7 @@
 // several could be meant: its tokens, and what a verb does to it, are its owner's.
 
 import type { RunningGateway } from "../../control/registry.js";
-import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
+import { brokerUrlOf } from "../../mailbox/wire/address.js";
 import { UserError } from "../line/errors.js";
 import { type Io, shellPath } from "../line/io.js";
 import { type GatewaySource, runningGateway } from "./port.js";

@@ -5,7 +5,7 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { DEFAULT_BROKER_LISTEN, type ListenAddress, parseListen } from "../../config/config.js";
 import type { GatewayStatus, MailboxSummary } from "../../contracts/status.js";
-import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
+import { brokerUrlOf } from "../../mailbox/wire/address.js";
 import { stateRootFor } from "../../runtime/state-dir.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
 import {

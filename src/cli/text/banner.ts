@@ -1,7 +1,7 @@
 // What `serve` says at the start: where it is, who may come in, and how to connect. The token itself appears at the
 // first start only. What the config warns of is in the log, which goes to the same terminal or journal.
 
-import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
+import { brokerUrlOf } from "../../mailbox/wire/address.js";
 import { fromHere, isLoopback } from "../../runtime/addresses.js";
 import { packageVersion } from "../../runtime/version.js";
 import type { StartedGateway } from "../gateway/port.js";

@@ -10,7 +10,7 @@ import type {
   ServerStatus,
   StoreSeen,
 } from "../../contracts/status.js";
-import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
+import { brokerUrlOf } from "../../mailbox/wire/address.js";
 import { sentence } from "../../runtime/expected-error.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
 import { shellWord } from "../../runtime/words/shell-word.js";

@@ -8,11 +8,11 @@ import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, type SocketEvents } from "../../sockets/socket.js";
 import { ownerOf } from "../wire/address.js";
 import type { MailboxPresence } from "../wire/broker-frames.js";
-import { FrameError } from "../wire/frame-error.js";
 import {
   type Cancel,
   type ClientFrame,
   type Deliver,
+  FrameError,
   type Hello,
   type MessageName,
   readFrame,

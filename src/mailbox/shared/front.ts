@@ -9,11 +9,11 @@ import { Close, type SocketEvents } from "../../sockets/socket.js";
 import type { Peer, PeerSocket } from "../broker/peer-connection.js";
 import { REPLY, REQUEST } from "../broker/record.js";
 import { ownerOf } from "../wire/address.js";
-import { FrameError } from "../wire/frame-error.js";
 import {
   type ClientFrame,
   type Deliver,
   type Extend,
+  FrameError,
   type Hello,
   type MessageName,
   readFrame,

@@ -2,7 +2,7 @@
 // a broker may be newer than its peers.
 
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { bodyOf, bodyOfMessage } from "./body.js";
+import { bodyOf, bodyOfMessage } from "./frames.js";
 
 /** A message that was handed out. */
 export interface HandedOut {

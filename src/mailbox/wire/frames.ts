@@ -1,9 +1,9 @@
-// The frames that peers send to a broker: JSON texts with a `kind`. Read here with all that can be wrong with them; what
-// they lead to is the broker's. What the broker sends is in broker-frames.ts.
+// The frames that peers send to a broker: JSON texts with a `kind`. Read here with all that can be wrong with them, their
+// bodies as they were written; what they lead to is the broker's. What the broker sends is in broker-frames.ts.
 
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { bodyOf, bodyOfMessage } from "./body.js";
-import { FrameError } from "./frame-error.js";
+import { type Member, scanMembers, scanNested } from "../../protocol/scan.js";
+import { ExpectedError } from "../../runtime/expected-error.js";
 import {
   MAX_EXTENDED,
   MAX_ID_BYTES,
@@ -297,4 +297,47 @@ function addressOf(value: unknown): string {
 function kindOf(value: unknown): string {
   if (typeof value === "string" && value !== "" && value.length <= MAX_KIND_CHARS) return value;
   throw new FrameError(`the "kind" of a message is a text of 1 to ${MAX_KIND_CHARS} characters`);
+}
+
+/** A frame that cannot be taken: why, and the id of the message that it was about. */
+export class FrameError extends ExpectedError {
+  override readonly name = "FrameError";
+  override readonly kind = "failed";
+  readonly id: string | undefined;
+  /** The kind of the frame, where that is known. */
+  readonly frameKind: string | undefined;
+
+  constructor(reason: string, id?: string, frameKind?: string) {
+    super(reason);
+    this.id = id;
+    this.frameKind = frameKind;
+  }
+}
+
+/** The body of a frame that has one of its own. */
+export function bodyOf(frame: string): string {
+  return textOf(frame, scanMembers(frame, 0), "body");
+}
+
+/** The body of the message in a frame. */
+export function bodyOfMessage(frame: string): string {
+  const { members, inner } = scanNested(frame, "message");
+  only(members, "message");
+  return textOf(frame, inner ?? [], "body");
+}
+
+function textOf(frame: string, members: readonly Member[], key: string): string {
+  const member = only(members, key);
+  return member === undefined ? "null" : frame.slice(member.start, member.end);
+}
+
+/** Of two members of one name readers may take either: such a frame is nobody's. */
+function only(members: readonly Member[], key: string): Member | undefined {
+  let found: Member | undefined;
+  for (const member of members) {
+    if (member.key !== key) continue;
+    if (found !== undefined) throw new FrameError(`"${key}" stands twice in the frame`);
+    found = member;
+  }
+  return found;
 }
