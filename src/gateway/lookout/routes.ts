@@ -45,7 +45,7 @@ export function lookRoutes(lookout: Lookout): ControlRoutes {
     },
     "GET /audit": async ({ query }) => {
       const dir = demandAudit(lookout).path;
-      const { auditAnswer } = await import("./audit-answer.js");
+      const { auditAnswer } = await import("./audit-answers.js");
       await records.audit?.flush();
       return auditAnswer(dir, query);
     },
@@ -53,7 +53,7 @@ export function lookRoutes(lookout: Lookout): ControlRoutes {
       demandAudit(lookout);
       records.flush();
       await records.audit?.flush();
-      const { auditCheck } = await import("./audit-check.js");
+      const { auditCheck } = await import("./audit-answers.js");
       return auditCheck(() => demandAudit(lookout), signal);
     },
     "GET /audit/head": async () => {

@@ -1,13 +1,17 @@
-// The answer of `GET /audit`: the query as it stands in an address, and a search within bounds, since it runs beside calls.
+// The answers of `GET /audit` and `GET /audit/verify`: a search and a check of the audit log that run beside calls, and so
+// have bounds.
 
-import type { AuditAnswer } from "../../contracts/control/audit.js";
+import type { AuditAnswer, AuditCheckAnswer, AuditHeadAnswer } from "../../contracts/control/audit.js";
+import { ControlError } from "../../control/server.js";
 import { searchAudit } from "../../observe/audit/search.js";
+import { verifyAudit } from "../../observe/audit/verify.js";
 import { systemClock } from "../../runtime/clock.js";
 
 /** So many lines, or so long, at a time: who wants more asks for what is further back. */
 const MAX_LINES = 200;
 const MAX_MS = 2_000;
 
+/** `query` as it stands in an address. */
 export function auditAnswer(dir: string, query: URLSearchParams): Promise<AuditAnswer> {
   const text = (key: string) => query.get(key) ?? undefined;
   const number = (key: string) => {
@@ -28,4 +32,20 @@ export function auditAnswer(dir: string, query: URLSearchParams): Promise<AuditA
     maxMs: MAX_MS,
     nowMs: systemClock.now,
   });
+}
+
+/** One at a time: it reads every file. */
+let isUnderWay = false;
+
+/** Follows the whole chain. `head` is where the log is, and the last line that is written in this moment. */
+export async function auditCheck(head: () => AuditHeadAnswer, signal: AbortSignal): Promise<AuditCheckAnswer> {
+  if (isUnderWay)
+    throw new ControlError("busy", "The audit log is being checked for somebody already: ask again later.");
+  isUnderWay = true;
+  try {
+    const { lines, first, last, wrong, notes } = await verifyAudit(head().path, [], { signal, written: head });
+    return { lines, first, last, wrong, notes };
+  } finally {
+    isUnderWay = false;
+  }
 }

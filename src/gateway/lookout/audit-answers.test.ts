@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { AuditAnswer } from "../../contracts/control/audit.js";
 import { AuditWriter } from "../../observe/audit/writer.js";
 import { systemClock } from "../../runtime/clock.js";
-import { auditAnswer } from "./audit-answer.js";
+import { auditAnswer } from "./audit-answers.js";
 
 let dir: string;
 
