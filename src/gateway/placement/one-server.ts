@@ -2,16 +2,15 @@
 // is decided at the gateway that it came to, which keeps its budget, its cache and its record too; only what was quarantined is
 // asked about here once more, since a server that was started anew is seen here first.
 
-import type { Caller } from "../../contracts/caller.js";
+import type { Caller, NotificationText, SubscribedUris } from "../../contracts/caller.js";
 import { ownName, ownToolName } from "../../contracts/names.js";
-import type { AgentCall, Introduction, Service } from "../../contracts/service.js";
+import type { AgentCall, CallNotes, Introduction, Service } from "../../contracts/service.js";
 import type { Pipeline } from "../../pipeline/pipeline.js";
 import type { Fault } from "../../protocol/errors.js";
-import type { NotificationMessage } from "../../protocol/message.js";
-import { faultReply } from "../../protocol/reply.js";
-import { MOVED } from "../../upstream/placed/words.js";
+import type { NotificationMessage, RequestMessage, ResponseMessage } from "../../protocol/message.js";
+import { faultReply, type Reply } from "../../protocol/reply.js";
+import { isSessionMark, MOVED, takeSession } from "../../upstream/placed/words.js";
 import type { ServerPool } from "../../upstream/servers.js";
-import { ofItsSession } from "./of-session.js";
 
 /** What is kept for the server as a whole, whoever asked: gateways are counted among its sessions for these. */
 const OF_SESSIONS: ReadonlySet<string> = new Set(["resources/subscribe", "resources/unsubscribe", "logging/setLevel"]);
@@ -90,5 +89,85 @@ export class OneServer implements Service {
 
   sessionClosed(session: Caller, fault?: string): void {
     this.#parts.pipeline.sessionClosed(session, fault);
+  }
+}
+
+/** A call that another gateway passed on, as one of the session that it has there; the call itself where nobody says whose it is. */
+export function ofItsSession(call: AgentCall): AgentCall {
+  const taken = takeSession(call.message.text);
+  return taken === undefined ? call : new SessionCall(call, taken.text, taken.sessionKey);
+}
+
+class SessionCall implements AgentCall {
+  readonly caller: Caller;
+  readonly message: RequestMessage;
+  readonly #call: AgentCall;
+
+  constructor(call: AgentCall, text: string, sessionKey: string) {
+    const { message } = call;
+    this.#call = call;
+    this.caller = new SessionCaller(call.caller, sessionKey);
+    this.message = { ...message, text, members: message.members.filter(({ key }) => !isSessionMark(key)) };
+  }
+
+  get scope(): string | undefined {
+    return this.#call.scope;
+  }
+
+  get notes(): CallNotes | undefined {
+    return this.#call.notes;
+  }
+
+  get onCancel(): AgentCall["onCancel"] {
+    return this.#call.onCancel;
+  }
+
+  set onCancel(act: AgentCall["onCancel"]) {
+    this.#call.onCancel = act;
+  }
+
+  reply(reply: Reply): void {
+    this.#call.reply(reply);
+  }
+}
+
+/** The way back is the call's own. */
+class SessionCaller implements Caller {
+  readonly sessionKey: string;
+  readonly principal: Caller["principal"];
+  readonly era: Caller["era"];
+  readonly logLevel: string | undefined;
+  readonly version: string;
+  readonly capabilities: Caller["capabilities"];
+  readonly clientInfo: Caller["clientInfo"];
+  readonly takesAnyOutput = true;
+  readonly passesOn = true;
+  readonly #caller: Caller;
+
+  constructor(caller: Caller, sessionKey: string) {
+    this.#caller = caller;
+    this.sessionKey = sessionKey;
+    this.principal = caller.principal;
+    this.era = caller.era;
+    this.logLevel = caller.logLevel;
+    this.version = caller.version;
+    this.capabilities = caller.capabilities;
+    this.clientInfo = caller.clientInfo;
+  }
+
+  get subscribed(): SubscribedUris | undefined {
+    return this.#caller.subscribed;
+  }
+
+  setLogLevel(level: string): void {
+    this.#caller.setLogLevel(level);
+  }
+
+  notify(notification: NotificationText): void {
+    this.#caller.notify(notification);
+  }
+
+  ask(request: RequestMessage, signal: AbortSignal): Promise<ResponseMessage> {
+    return this.#caller.ask(request, signal);
   }
 }

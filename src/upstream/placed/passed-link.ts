@@ -9,8 +9,7 @@ import { MIB } from "../../runtime/sizes.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { answeredId } from "../stdio/link.js";
 import { LineWriter } from "../stdio/writer.js";
-import { withSession } from "./session-mark.js";
-import { type GatewayWord, wordIn } from "./words.js";
+import { type GatewayWord, withSession, wordIn } from "./words.js";
 
 /** As a child's: what it may say it may say from here too. */
 const MAX_LINE_BYTES = 64 * MIB;

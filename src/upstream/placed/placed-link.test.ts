@@ -11,8 +11,7 @@ import { ownHolder } from "../../runtime/memory/held-bytes.js";
 import type { Link, LinkEvents, Ticket } from "../link/link.js";
 import { PassedLink } from "./passed-link.js";
 import { PlacedLink } from "./placed-link.js";
-import { takeSession, withSession } from "./session-mark.js";
-import { wordLine } from "./words.js";
+import { takeSession, withSession, wordLine } from "./words.js";
 
 const SEEDS = histories(2_000);
 const settle = () => new Promise((resolve) => setImmediate(resolve));

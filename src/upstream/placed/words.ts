@@ -1,6 +1,6 @@
-// What the gateway that runs a server says itself on the stream that carries the server's words to another gateway: which calls
-// it did not begin, and how far it has read. Such a line begins with a secret of the stream, which whoever asked for the server
-// drew, and which no server ever sees: none can say it.
+// What two gateways say to each other on the stream that carries a server's words from the one that runs it to the other. The one
+// that runs it says which calls it did not begin, and how far it has read: such a line begins with a secret of the stream, which
+// whoever asked for the server drew, and which no server ever sees: none can say it. The other says whose session a request is of.
 
 import type { Buffer } from "node:buffer";
 import { randomBytes } from "node:crypto";
@@ -31,3 +31,29 @@ export function wordIn(line: Buffer, secret: Buffer): GatewayWord | undefined {
 
 /** What a call is answered with inside of the gateway that did not begin it. */
 export const MOVED = new Fault("unavailable", "Another gateway runs this server by now.", { reason: "moved" });
+
+/**
+ * Whose session a request is of: a server that does not say which call makes it ask is answered by the one session that is
+ * calling, so sessions must be told apart where it runs. It stands last in the request, beside its `params`, and the server
+ * never sees it.
+ */
+const SESSION = "toolway/session";
+const SESSION_MARK = new RegExp(`,"${SESSION}":"([^"\\\\]{1,1024})"\\}$`);
+/** Where the mark is looked for. */
+const MAX_MARK_CHARS = 1_100;
+
+export function withSession(text: string, sessionKey: string): string {
+  return `${text.slice(0, text.lastIndexOf("}"))},"${SESSION}":"${encodeURIComponent(sessionKey)}"}`;
+}
+
+/** The request as it was, and whose it is. Undefined where nobody said that. */
+export function takeSession(text: string): { readonly text: string; readonly sessionKey: string } | undefined {
+  const found = SESSION_MARK.exec(text.slice(-MAX_MARK_CHARS));
+  if (found === null) return undefined;
+  const [whole, sessionKey = ""] = found;
+  return { text: `${text.slice(0, text.length - whole.length)}}`, sessionKey: decodeURIComponent(sessionKey) };
+}
+
+export function isSessionMark(member: string): boolean {
+  return member === SESSION;
+}
