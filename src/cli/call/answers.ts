@@ -3,7 +3,7 @@
 
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { visible, visibleLines } from "../../runtime/visible.js";
-import type { Terminal } from "../line/terminal.js";
+import type { Terminal } from "../line/ask.js";
 import type { CallView } from "./call-view.js";
 import { explanation, type Field, fieldsOf, promptOf, readTyped, yesOrNo } from "./form.js";
 

@@ -6,8 +6,8 @@ import { describe, expect, it } from "vitest";
 import { type HeldIo, heldIo } from "../../../test/fixtures/held-io.js";
 import { until } from "../../../test/fixtures/wait.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
+import { terminalOf } from "../line/ask.js";
 import { type Io, Stopped } from "../line/io.js";
-import { terminalOf } from "../line/terminal.js";
 import { callThrough } from "./call-through.js";
 
 /** The gateway's end: what it was sent, and a way to say anything. */

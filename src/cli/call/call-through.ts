@@ -2,7 +2,7 @@
 
 import type { Duplex } from "node:stream";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
-import type { Terminal } from "../line/terminal.js";
+import type { Terminal } from "../line/ask.js";
 import { Answers } from "./answers.js";
 import { CallView } from "./call-view.js";
 import { type CallAnswer, converse } from "./conversation.js";

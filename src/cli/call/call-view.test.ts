@@ -2,7 +2,7 @@
 
 import { describe, expect, it, vi } from "vitest";
 import { heldIo } from "../../../test/fixtures/held-io.js";
-import { terminalOf } from "../line/terminal.js";
+import { terminalOf } from "../line/ask.js";
 import { CallView, logText, progressText } from "./call-view.js";
 
 const ERASE = "\r\u001b[K";

@@ -3,7 +3,7 @@
 
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { visible } from "../../runtime/visible.js";
-import type { Terminal } from "../line/terminal.js";
+import type { Terminal } from "../line/ask.js";
 
 /** Faster than this nobody reads it. */
 const DRAW_MS = 50;

@@ -8,9 +8,9 @@ import { isLoopback } from "../../runtime/addresses.js";
 import { stateRootFor } from "../../runtime/state-dir.js";
 import { gatewayPort } from "../gateway/port.js";
 import { defineCommand, fileOption } from "../line/command.js";
-import { drainMsOf } from "../line/drain.js";
 import { UserError, usageError } from "../line/errors.js";
 import { type Io, note, pasted, print, shellPath } from "../line/io.js";
+import { drainMsOf } from "../line/times.js";
 import { styleOf, table } from "../text/print.js";
 import { listenOption, servingOptions, tlsOption, untilStopped } from "./serve.js";
 

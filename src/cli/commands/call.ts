@@ -5,12 +5,12 @@ import type { JsonObject } from "../../protocol/jsonrpc.js";
 import type { GatewayClient } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
+import { terminalOf } from "../line/ask.js";
 import { readJsonText, toArguments } from "../line/call-arguments.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
 import { type Io, note, print, printJson, shown } from "../line/io.js";
 import { checkArguments } from "../line/parameters.js";
-import { terminalOf } from "../line/terminal.js";
 import { resultText } from "../text/call-result.js";
 import { demandTool, isDecided, serversToStart, type ToolLine } from "../text/tool-list.js";
 

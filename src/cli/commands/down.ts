@@ -7,9 +7,9 @@ import { type GatewayClient, type GatewayPort, type GatewaySource, runningGatewa
 import { gatewayFor } from "../gateway/which.js";
 import { noteIfSlow, POLL_MS } from "../gateway/with-gateway.js";
 import { configArg, defineCommand, jsonOption, stateOption } from "../line/command.js";
-import { drainMsOf, drainOption } from "../line/drain.js";
 import { Exit, UserError } from "../line/errors.js";
 import { type Io, print, printJson, shortPath } from "../line/io.js";
+import { drainMsOf, drainOption } from "../line/times.js";
 
 /** A gateway is over 8 s after its calls had their time; the rest is for a machine that is busy. */
 const END_MS = 20_000;

@@ -7,9 +7,9 @@ import { type GatewayClient, runningGateway } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { noteIfSlow, POLL_MS } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
-import { drainMsOf, drainOption } from "../line/drain.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
 import { type Io, print, printJson } from "../line/io.js";
+import { drainMsOf, drainOption } from "../line/times.js";
 import { fittedTable, heading, oneLine, styleOf } from "../text/print.js";
 
 /** To hand over 64 partitions, and for a machine that is busy. */

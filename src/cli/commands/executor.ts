@@ -3,7 +3,7 @@
 import { planOf } from "../executor/plan.js";
 import { dryRun, runExecutor } from "../executor/run.js";
 import { defineCommand } from "../line/command.js";
-import { drainMsOf, drainOption } from "../line/drain.js";
+import { drainMsOf, drainOption } from "../line/times.js";
 
 export const executor = defineCommand({
   metadata: {

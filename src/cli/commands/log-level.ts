@@ -3,9 +3,9 @@
 import type { LogLevelAnswer } from "../../contracts/control/log-level.js";
 import { demandGateway } from "../gateway/demand.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
-import { durationMs } from "../line/duration.js";
 import { Exit, usageError } from "../line/errors.js";
 import { print, printJson } from "../line/io.js";
+import { durationMs } from "../line/times.js";
 
 const LEVELS = ["debug", "info", "warn", "error"];
 

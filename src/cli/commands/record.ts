@@ -3,9 +3,9 @@
 import type { RecordAnswer, RecordedBodies } from "../../contracts/control/record.js";
 import { demandGateway } from "../gateway/demand.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
-import { durationMs } from "../line/duration.js";
 import { Exit, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson, shown } from "../line/io.js";
+import { durationMs } from "../line/times.js";
 
 const MAX_MS = 3_600_000;
 

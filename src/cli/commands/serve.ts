@@ -7,10 +7,10 @@ import { isLoopback } from "../../runtime/addresses.js";
 import { gatewayPort, type StartedGateway, type StartOptions } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { configArg, defineCommand, fileOption, folderOption } from "../line/command.js";
-import { drainMsOf, drainOption } from "../line/drain.js";
 import { Exit, usageError } from "../line/errors.js";
 import { type Io, note, print, Stopped } from "../line/io.js";
 import { logOptions, withLogOptions } from "../line/log-options.js";
+import { drainMsOf, drainOption } from "../line/times.js";
 import { banner, bannerJson } from "../text/banner.js";
 
 /** What `serve` and `broker` say in their own words of the options that both have. */

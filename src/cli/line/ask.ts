@@ -1,8 +1,9 @@
-// Asks the person at the terminal, and reads one line. What is secret is not shown while it is typed.
+// The person at the terminal: asked for one line, of which nothing is shown while it is typed where it is secret; and beside
+// a verb that runs for a while, told things at any time.
 
 import { Writable } from "node:stream";
 import { usageError } from "./errors.js";
-import { type Io, Stopped } from "./io.js";
+import { type Io, note, Stopped } from "./io.js";
 
 /** Whether somebody is there to be asked: a person who can type, and who sees the question. */
 export function canAsk({ stdin, isErrTTY }: Io): boolean {
@@ -90,4 +91,33 @@ function deferredLine(): DeferredLine {
     settle = { resolve, reject };
   });
   return { promise, ...(settle as unknown as Pick<DeferredLine, "resolve" | "reject">) };
+}
+
+/** The person beside a verb that runs for a while. */
+export interface Terminal {
+  /** Somebody reads what is written. */
+  readonly isRead: boolean;
+  /** Somebody is there to be asked, too. */
+  readonly canAsk: boolean;
+  /** How wide it is now; undefined or 0 where it does not say. */
+  columns(): number | undefined;
+  /** Writes as it is, without an end of line. */
+  write(text: string): void;
+  /** Writes a line, in which nothing is hidden. */
+  note(text: string): void;
+  /** What was typed; undefined at Ctrl-D. Rejects with a Stopped at Ctrl-C, and with the signal's reason. */
+  ask(question: string, signal: AbortSignal): Promise<string | undefined>;
+}
+
+/** On stderr, so that what a script reads of stdout stays as it is. */
+export function terminalOf(io: Io): Terminal {
+  return {
+    isRead: io.isErrTTY,
+    canAsk: canAsk(io),
+    columns: () => (io.stderr as { columns?: number }).columns,
+    write: (text) => void io.stderr.write(text),
+    note: (text) => note(io, text),
+    ask: (question, signal) =>
+      ask({ ...io, signal: AbortSignal.any([io.signal, signal]) }, question, { isHidden: false }),
+  };
 }

@@ -1,12 +1,11 @@
 // The agent as a process in the foreground: with our terminal and in our process group, its signals
-// passed on and its end turned into an exit code.
+// passed on, its stops followed and its end turned into an exit code.
 
 import { execFileSync, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import type { PassedExit } from "../line/errors.js";
 import type { Io, TakenSignal } from "../line/io.js";
-import { StopWithAgent } from "./stop-with.js";
 
 /** Those that a terminal sends to the whole group, the agent included: they would come twice. */
 const FROM_TERMINAL: ReadonlySet<TakenSignal> = new Set(["SIGINT", "SIGQUIT"]);
@@ -52,4 +51,50 @@ function isStopped(pid: number): boolean {
 
 function exitOf(code: number | null, signal: NodeJS.Signals | null): PassedExit {
   return (signal === null ? (code ?? 1) : 128 + constants.signals[signal]) as PassedExit;
+}
+
+/** Two looks so far apart: one that was stopped and continued together with us is running again by the second. */
+const LOOK_AGAIN_MS = 100;
+
+export interface Looking {
+  /** Whether the agent is stopped now. */
+  isStopped(): boolean;
+  /** To look starts a program, whose end is a SIGCHLD like the agent's own: it must not be a reason to look. */
+  readonly raisesSignal: boolean;
+  stopOurselves(): void;
+}
+
+/**
+ * An agent that has the terminal to itself answers Ctrl-Z by stopping itself alone: the shell waits for us, so we stop with
+ * it, and continue it when we are continued (SIGCONT is passed on). Decides when to look and when to stop.
+ */
+export class StopWithAgent {
+  readonly #looking: Looking;
+  #again: NodeJS.Timeout | undefined;
+  /** Signals to come that our own looks have raised. */
+  #ownSignals = 0;
+
+  constructor(looking: Looking) {
+    this.#looking = looking;
+  }
+
+  /** A SIGCHLD came. Where one of the agent's falls together with one of ours, the next Ctrl-Z is seen. */
+  signalled(): void {
+    if (this.#ownSignals > 0) this.#ownSignals--;
+    else if (this.#again === undefined && this.#look()) {
+      this.#again = setTimeout(() => {
+        this.#again = undefined;
+        if (this.#look()) this.#looking.stopOurselves();
+      }, LOOK_AGAIN_MS);
+    }
+  }
+
+  end(): void {
+    clearTimeout(this.#again);
+  }
+
+  #look(): boolean {
+    if (this.#looking.raisesSignal) this.#ownSignals++;
+    return this.#looking.isStopped();
+  }
 }

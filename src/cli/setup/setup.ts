@@ -2,7 +2,7 @@
 // its own; and out of it again.
 
 import { isOurs, ownedKeys, type SetupScope, type Way } from "../../agents/setup/clients.js";
-import { textWithout } from "../../agents/setup/take-out.js";
+import { textWithout } from "../../agents/setup/entry-text.js";
 import { quotedWord } from "../../runtime/words/shell-word.js";
 import type { GatewaySource } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
@@ -10,10 +10,9 @@ import { confirm } from "../line/ask.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
 import { styleOf } from "../text/print.js";
-import { readBackup, readClientFile, writeClientFile } from "./client-file.js";
+import { readBackup, readClientFile, showChange, writeClientFile } from "./client-file.js";
 import { endpointOf, factsFor, ownProgram, type SetupTarget, targetOf, wayOf } from "./plan.js";
 import { demandToken, keptOf, letGo } from "./principal.js";
-import { showChange } from "./show-change.js";
 
 interface SetupInput {
   readonly config: string | undefined;

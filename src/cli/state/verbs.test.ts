@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { heldIo } from "../../../test/fixtures/held-io.js";
-import { moveReportText } from "./report-text.js";
+import { moveReportText } from "./verbs.js";
 
 describe("what is told of a move", () => {
   const { io: plain } = heldIo();
