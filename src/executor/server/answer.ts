@@ -1,10 +1,11 @@
 // One request of a client and its answer, seen from the wire: at most one head, then the end, a failure or silence.
-// Here is what all answers share, and the one that travels in a single message; delta-answer.ts has the streamed one.
+// Here is what all answers share, their queue for room, and the one that travels in a single message; delta-answer.ts has the
+// streamed one.
 
 import { PieceQueue } from "../../runtime/piece-queue.js";
-import { MIB } from "../../runtime/sizes.js";
+import { KIB, MIB } from "../../runtime/sizes.js";
 import { NOWHERE, type Placed } from "../../runtime/table.js";
-import { MAX_QUEUED_BYTES } from "../../sockets/limits.js";
+import { MAX_QUEUED_BYTES, MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { failure } from "../http/failure.js";
 import type { CheckedRequest, HttpRequests, RequestFailure, ResponseHandler } from "../http/requests.js";
 import { renderError, renderResult } from "../wire/frame.js";
@@ -178,5 +179,61 @@ export class BufferedAnswer extends Answer implements RoomWaiter {
     this.owner.collected(-this.#bytes);
     this.#chunks.clear();
     super.finish();
+  }
+}
+
+/** What Node reads from a socket at once. */
+const USUAL_PIECE_BYTES = 64 * KIB;
+
+/** How many are woken at once: their next pieces together fill the half that is free when room is told of. */
+const WOKEN_AT_ONCE = MAX_UNACKED_BYTES / 2 / USUAL_PIECE_BYTES;
+
+/**
+ * The answers that wait for room on a full connection. They have their turn in the order in which they stopped, a few at a
+ * time, so that the first does not fill it again before the last has sent a piece.
+ */
+export class SendQueue {
+  readonly #isFull: () => boolean;
+  #first: RoomWaiter | undefined;
+  #last: RoomWaiter | undefined;
+  #next: NodeJS.Immediate | undefined;
+
+  constructor(isFull: () => boolean) {
+    this.#isFull = isFull;
+  }
+
+  join(waiter: RoomWaiter): void {
+    if (waiter.inLine) return;
+    waiter.inLine = true;
+    if (this.#last === undefined) this.#first = waiter;
+    else this.#last.nextInLine = waiter;
+    this.#last = waiter;
+  }
+
+  /** There is room. Those whose turn does not come now come as soon as the others' pieces are there. */
+  readonly wake = (): void => {
+    this.#cancelNext();
+    for (let woken = 0; woken < WOKEN_AT_ONCE && this.#first !== undefined; woken++) {
+      // It is full again, so room will be told of again.
+      if (this.#isFull()) return;
+      const waiter = this.#first;
+      this.#first = waiter.nextInLine;
+      if (this.#first === undefined) this.#last = undefined;
+      waiter.nextInLine = undefined;
+      waiter.inLine = false;
+      waiter.hasRoom();
+    }
+    if (this.#first !== undefined) this.#next = setImmediate(this.wake);
+  };
+
+  clear(): void {
+    this.#cancelNext();
+    this.#first = undefined;
+    this.#last = undefined;
+  }
+
+  #cancelNext(): void {
+    clearImmediate(this.#next);
+    this.#next = undefined;
   }
 }

@@ -10,9 +10,8 @@ import { readFrame } from "../wire/frame.js";
 import { MAX_DELTA_BYTES } from "../wire/limits.js";
 import type { BodyDelta } from "../wire/protocol.js";
 import type { RequestHandle } from "../wire/types.js";
-import { type Answer, type AnswerOwner, BufferedAnswer, type RoomWaiter } from "./answer.js";
+import { type Answer, type AnswerOwner, BufferedAnswer, type RoomWaiter, SendQueue } from "./answer.js";
 import { DeltaAnswer } from "./delta-answer.js";
-import { SendQueue } from "./send-queue.js";
 
 const REQUEST: CheckedRequest = {
   method: "GET",

@@ -24,10 +24,9 @@ import {
   STOPPING_CODE,
 } from "../wire/protocol.js";
 import type { ExecutorLog } from "../wire/types.js";
-import { type Answer, type AnswerOwner, BufferedAnswer, type RoomWaiter } from "./answer.js";
+import { type Answer, type AnswerOwner, BufferedAnswer, type RoomWaiter, SendQueue } from "./answer.js";
 import { answerOther } from "./codex-methods.js";
 import { DeltaAnswer } from "./delta-answer.js";
-import { SendQueue } from "./send-queue.js";
 import { UploadBody } from "./upload.js";
 
 /** Refused requests of one session that are logged, so that nobody can fill our disk by asking for them. */
