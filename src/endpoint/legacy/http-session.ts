@@ -10,7 +10,7 @@ import { hasPriming } from "../session/initialize.js";
 import { LegacySession } from "../session/session.js";
 import type { SessionFacts } from "../session/session-id.js";
 import { type AskedSession, EventStream, type Resumption, type StreamContext } from "./streams/event-stream.js";
-import { Pending } from "./streams/pending.js";
+import { Pending } from "./streams/retained.js";
 
 /** `listen` is the stream of a GET, for what is unasked; `call` is that of a POST, and ends with its reply. */
 export type StreamKind = "listen" | "call";

@@ -1,12 +1,13 @@
 // The endpoint of agents that come by a mailbox: each message is one request of the modern era, which has no handshake,
 // so that nothing is lost when a part is started again. Knows no broker: messages come as MailboxCalls.
 
-import type { Principal } from "../../contracts/caller.js";
+import type { Caller, Principal } from "../../contracts/caller.js";
 import type { MailboxCall, MailboxService } from "../../contracts/mailbox.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import type { RpcError } from "../../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage, type ResponseMessage } from "../../protocol/message.js";
+import type { RequestMeta } from "../../protocol/modern.js";
 import { faultReply, type Reply, renderReply } from "../../protocol/reply.js";
 import type { Clock } from "../../runtime/clock.js";
 import { BODY_COST, type HeldBytes, NO_ROOM } from "../../runtime/memory/held-bytes.js";
@@ -14,12 +15,13 @@ import type { Sealer } from "../../runtime/seal.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import { checkRequest } from "../modern/checks.js";
 import { ModernEra } from "../modern/era.js";
+import type { Outlet } from "../modern/outlet.js";
+import { bounded, brokenOff, collect } from "../session/bounded-reply.js";
 import { idText } from "../session/call.js";
 import { ENDPOINT_LIMITS, type EndpointLimits } from "../session/limits.js";
 import { SHORT_BYTES } from "../session/read-message.js";
 import { callRequest, errorBody, listRequest, manifestBody, manifestPage, resultBody } from "./bare.js";
 import { type Arguments, BadBody, type MailboxRequest, readBody, readMessage } from "./body.js";
-import { MailboxOutlet } from "./outlet.js";
 
 export interface MailboxEndpointOptions {
   readonly service: Service;
@@ -235,4 +237,72 @@ type Manifest = { readonly entries: readonly string[] } | { readonly error: stri
 
 function isEmpty(manifest: Manifest): boolean {
   return "entries" in manifest && manifest.entries.length === 0;
+}
+
+interface OutletOptions {
+  readonly message: RequestMessage;
+  readonly meta: RequestMeta;
+  readonly limits: EndpointLimits;
+  readonly held: HeldBytes;
+  readonly owner: string;
+  readonly beforeSend?: Caller["beforeSend"];
+  notify(text: string): void;
+  /** Called once, with a whole JSON-RPC response; not after cancel(). */
+  answer(response: Buffer): void;
+}
+
+/** Where one request goes, and its answer comes from. Answers are whole, since a message is. */
+class MailboxOutlet implements Outlet {
+  readonly message: RequestMessage;
+  readonly meta: RequestMeta;
+  readonly beforeSend: Caller["beforeSend"];
+  onGone: ((reason: string | undefined) => void) | undefined = undefined;
+  readonly #options: OutletOptions;
+  #isOver: boolean = false;
+
+  constructor(options: OutletOptions) {
+    this.#options = options;
+    this.message = options.message;
+    this.meta = options.meta;
+    this.beforeSend = options.beforeSend;
+    this.message.held?.claim();
+  }
+
+  notify(text: string): void {
+    if (!this.#isOver) this.#options.notify(text);
+  }
+
+  reply(reply: Reply): void {
+    if (!this.#end()) return;
+    const { limits, held, owner } = this.#options;
+    const fitting = bounded(reply, limits, held, owner);
+    if (fitting.kind === "stream") void this.#collect(fitting);
+    else this.#options.answer(renderReply(fitting, idText(this.message)));
+  }
+
+  async #collect(reply: Extract<Reply, { kind: "stream" }>): Promise<void> {
+    const { limits, held, owner, answer } = this.#options;
+    const id = idText(this.message);
+    const size = reply.size?.(id);
+    if (size !== undefined && size > limits.outputBytes) {
+      reply.open(id).destroy();
+      const why = `The reply has ${size} bytes; the limit is ${limits.outputBytes}.`;
+      answer(renderReply(faultReply(new Fault("limit", why)) as Exclude<Reply, { kind: "stream" }>, id));
+      return;
+    }
+    const bytes = await collect(reply.open(id), limits.outputBytes, held.holder(owner));
+    answer(bytes ?? brokenOff(id));
+  }
+
+  /** Whoever asked wants no answer any more, and gets none. */
+  cancel(reason: string | undefined): void {
+    if (this.#end()) this.onGone?.(reason);
+  }
+
+  #end(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    this.message.held?.drop();
+    return true;
+  }
 }

@@ -11,8 +11,8 @@ import { EVENT_END, EVENT_STREAM_HEADERS, eventHead, KEEP_ALIVE, messageEvent, p
 import { pipeBody } from "../../http/write-reply.js";
 import type { EndpointLimits } from "../../session/limits.js";
 import { oneLineBytes } from "../../session/one-line.js";
-import { Replay } from "./replay.js";
 import type { Retained } from "./retained.js";
+import { Replay } from "./retained.js";
 
 /** What the streams of one endpoint share. */
 export interface StreamContext {
