@@ -524,8 +524,8 @@ describe("the files of src/", () => {
       /typeof (\w+) === "object" && \1 !== null && !Array\.isArray\(\1\)/,
       "runtime/words/json-object.ts",
     ],
-    ["the name of a header", /\/\^\[!#\$%&'\*\+\.\^_`\|~0-9A-Za-z-\]\+\$\//, "runtime/network/header-text.ts"],
-    ["the value of a header", /\[\^?\\t\\x20-\\x7e\\x80-\\xff\]/, "runtime/network/header-text.ts"],
+    ["the name of a header", /\/\^\[!#\$%&'\*\+\.\^_`\|~0-9A-Za-z-\]\+\$\//, "runtime/network/headers.ts"],
+    ["the value of a header", /\[\^?\\t\\x20-\\x7e\\x80-\\xff\]/, "runtime/network/headers.ts"],
   ])("ask one place what is %s, but for the demo, which is a program by itself", (_, own, place) => {
     const askers = [...files, ...pageFiles].filter(({ text, path }) => own.test(text) && path !== "demo/server.ts");
     expect(askers.map(({ path }) => path)).toEqual([place]);

@@ -13,8 +13,8 @@ import type {
 import type { Override } from "../contracts/settings.js";
 import { isLoopback } from "../runtime/addresses.js";
 import { nearest } from "../runtime/nearest.js";
-import { BAD_HEADER_VALUE, HEADER_NAME } from "../runtime/network/header-text.js";
-import { isOwnSecret } from "../runtime/redact/own-secrets.js";
+import { BAD_HEADER_VALUE, HEADER_NAME } from "../runtime/network/headers.js";
+import { isOwnSecret } from "../runtime/redact/secrets-of.js";
 import { readTextFile } from "../runtime/text-file.js";
 import { resolveAuth } from "./auth.js";
 import { FOREIGN_ENTRY_KEYS, type ForeignReading, isForeignMeaning, SYNONYMS } from "./clients/foreign-keys.js";

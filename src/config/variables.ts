@@ -4,7 +4,7 @@
 import { sep } from "node:path";
 import type { OutsideValue } from "../contracts/server-spec.js";
 import { SECRET_NAME } from "../runtime/redact/ordinary.js";
-import { isOwnSecret } from "../runtime/redact/own-secrets.js";
+import { isOwnSecret } from "../runtime/redact/secrets-of.js";
 import { type Inputs, inputVariable } from "./inputs/inputs.js";
 import type { KeyPath, Report } from "./mistakes.js";
 

@@ -2,7 +2,7 @@
 // whether a tool's annotations are valid at all. Both sides read it: we send such headers to servers, and check those
 // of agents.
 
-import { HEADER_NAME } from "../runtime/network/header-text.js";
+import { HEADER_NAME } from "../runtime/network/headers.js";
 import { isObject, type JsonObject } from "./jsonrpc.js";
 import { encodeHeaderValue } from "./modern.js";
 

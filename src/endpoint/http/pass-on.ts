@@ -6,7 +6,7 @@ import type { Duplex } from "node:stream";
 import type { Homes } from "../../contracts/engine/homes.js";
 import { CLOSING } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
-import { OF_CONNECTION } from "../../runtime/network/connection-headers.js";
+import { OF_CONNECTION } from "../../runtime/network/headers.js";
 import { ENDPOINT_LIMITS } from "../session/limits.js";
 import { refuse } from "./write-reply.js";
 

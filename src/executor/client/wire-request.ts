@@ -1,6 +1,6 @@
 // A request as it is put on the wire, and what the executor's answer to it means.
 
-import { HEADER_NAME } from "../../runtime/network/header-text.js";
+import { HEADER_NAME } from "../../runtime/network/headers.js";
 import { decoded } from "../wire/frame.js";
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_CHARS } from "../wire/limits.js";
 import {

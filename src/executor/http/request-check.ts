@@ -2,7 +2,7 @@
 // them is said as -32602 with the field and what to do. Where a request may go is not asked here.
 
 import type { Readable } from "node:stream";
-import { OF_CONNECTION } from "../../runtime/network/connection-headers.js";
+import { OF_CONNECTION } from "../../runtime/network/headers.js";
 import { MIB } from "../../runtime/sizes.js";
 import { isObject } from "../../runtime/words/json-object.js";
 import { decoded } from "../wire/frame.js";

@@ -1,5 +1,5 @@
 // Which values of a server's entry are secrets: by where they came from, by their name, by where they stand, and by how
-// they look. Pure.
+// they look; and which variables hold secrets of Toolway's own. Pure.
 
 import { isNumber, isPlaceUnder, isTrivial, isUrl, isWords, looksRandom, SECRET_NAME } from "./ordinary.js";
 import { Redactor } from "./redactor.js";
@@ -191,4 +191,14 @@ class Found {
 /** Of a value that has several. */
 function linesOf(value: string): string[] {
   return value.includes("\n") ? value.split("\n").map((line) => line.trim()) : [];
+}
+
+/**
+ * The token of a gateway or a broker, that of a run, those of clients that were set up, the key of an engine. Whoever has one
+ * could call every server.
+ */
+const OWN_SECRET = /^TOOLWAY_.*(?:TOKEN|KEY)$/i;
+
+export function isOwnSecret(variable: string): boolean {
+  return OWN_SECRET.test(variable);
 }

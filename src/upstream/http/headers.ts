@@ -3,7 +3,7 @@
 
 import type { Auth, HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
-import { BAD_HEADER_VALUE, HEADER_NAME } from "../../runtime/network/header-text.js";
+import { BAD_HEADER_VALUE, HEADER_NAME } from "../../runtime/network/headers.js";
 import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import type { Redactor } from "../../runtime/redact/redactor.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";

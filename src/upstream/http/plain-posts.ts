@@ -4,7 +4,7 @@
 
 import type { Socket } from "node:net";
 import { type BlockReader, copyOf, readBlocksBy } from "../../runtime/memory/read-blocks.js";
-import { BAD_HEADER_VALUE, HEADER_NAME } from "../../runtime/network/header-text.js";
+import { BAD_HEADER_VALUE, HEADER_NAME } from "../../runtime/network/headers.js";
 import { ChunkedBody } from "./plain/chunks.js";
 import { PlainHeads } from "./plain/head.js";
 import type { ExchangeHandler, HttpExchange, RequestOptions } from "./requester.js";

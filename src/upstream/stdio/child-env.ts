@@ -1,7 +1,7 @@
 // What a server's process sees of our environment: a short list of names, plus what its config entry says.
 // It owns the list; it reads no files and starts nothing.
 
-import { isOwnSecret } from "../../runtime/redact/own-secrets.js";
+import { isOwnSecret } from "../../runtime/redact/secrets-of.js";
 
 /**
  * Names that pass. The rule: what a program needs to find its files, its user, its language and the network,
