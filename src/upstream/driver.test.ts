@@ -11,7 +11,7 @@ import { requestText } from "../protocol/message.js";
 import { type Reply, replyText } from "../protocol/reply.js";
 import { type DriverEvents, ServerDriver } from "./driver.js";
 import type { Link, LinkEvents, Ticket } from "./link/link.js";
-import type { ServerLives } from "./server-lives.js";
+import type { ServerLives } from "./server-deps.js";
 import { Breaker } from "./supervise/breaker.js";
 
 /** Shakes hands, and answers every call with an empty result. */

@@ -15,11 +15,11 @@ import { Connection } from "./connection/connection.js";
 import type { AboutTask } from "./connection/from-server.js";
 import type { CallCount } from "./connection/in-flight.js";
 import type { HandshakeOffer } from "./era/handshake.js";
-import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
+import type { LinkDescription } from "./link/link.js";
 import { ask } from "./link/own-call.js";
 import { takenBack } from "./link/taken-back.js";
 import type { ModernParts } from "./modern/side.js";
-import type { ServerLives } from "./server-lives.js";
+import type { UpstreamContext } from "./server-deps.js";
 import { Breaker, type LateCall } from "./supervise/breaker.js";
 import { BreakerTrial } from "./supervise/breaker-trial.js";
 import { goesBack, HeldCalls } from "./supervise/held-calls.js";
@@ -31,15 +31,6 @@ import { Supervisor, type SupervisorState } from "./supervise/supervisor.js";
 
 /** Resolves, never rejects, when the tools have been read: with why they could not be. */
 export type ToolsRead = Promise<string | undefined>;
-
-/** What all drivers share. */
-export interface UpstreamContext {
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly makeLink: (spec: ServerSpec, events: LinkEvents) => Link;
-  /** Hears of starts and ends, for who counts them. Undefined where nobody does. */
-  readonly lives?: ServerLives | undefined;
-}
 
 export interface DriverEvents {
   /** Returns what calls of tools wait for; undefined where they need not. */

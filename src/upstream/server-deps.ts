@@ -1,10 +1,32 @@
-// What the servers of the config have in common, as they are given it: types only.
+// What the servers of the config have in common, as they and their drivers are given it: types only.
 
 import type { AgentProfile, Caller } from "../contracts/caller.js";
+import type { ServerSpec } from "../contracts/server-spec.js";
 import type { UpstreamEvents } from "../contracts/upstream.js";
-import type { UpstreamContext } from "./driver.js";
 import type { EraMemory } from "./era/verdict.js";
 import type { OpenRequester } from "./http/requester.js";
+import type { Link, LinkEvents } from "./link/link.js";
+
+/** What all drivers share. */
+export interface UpstreamContext {
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly makeLink: (spec: ServerSpec, events: LinkEvents) => Link;
+  /** Hears of starts and ends, for who counts them. Undefined where nobody does. */
+  readonly lives?: ServerLives | undefined;
+}
+
+/** Who hears of starts and ends of servers, and of how their calls go. */
+export interface ServerLives {
+  /** `idle`: it was closed for want of calls, and is wanted again. */
+  started(server: string, reason: "first" | "restart" | "idle"): void;
+  /** A connection that was up has ended after `ms`. `fault` is undefined where we closed it by our own will. */
+  disconnected(server: string, ms: number, fault: string | undefined): void;
+  /** Its breaker. */
+  turned?(server: string, circuit: "open" | "closed"): void;
+  /** It answered a call, the first after calls that found something wrong with it. */
+  answers?(server: string): void;
+}
 
 /** What the agents that are there can do, as far as a server is told of it. */
 export interface AgentProfiles {

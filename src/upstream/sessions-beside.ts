@@ -6,12 +6,13 @@ import type { ServerSpec } from "../contracts/server-spec.js";
 import type { ListKind, ServerIntro } from "../contracts/upstream.js";
 import type { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
-import { type DriverEvents, type DriverParts, ServerDriver, type ToolsRead, type UpstreamContext } from "./driver.js";
+import { type DriverEvents, type DriverParts, ServerDriver, type ToolsRead } from "./driver.js";
 import { type HandshakeOffer, shareable } from "./era/handshake.js";
 import { statusOf } from "./era/meeting.js";
 import { ServerError } from "./link/own-call.js";
 import { CHANGE_ECHO_MS, ListTellers } from "./lists/tellers.js";
 import { ProfileSessions } from "./profile-sessions.js";
+import type { UpstreamContext } from "./server-deps.js";
 
 /** A session is opened within this, or its calls go out on the shared one: they wait meanwhile. */
 const CONNECT_MS = 5_000;

@@ -32,8 +32,6 @@ import { takenBack } from "../link/taken-back.js";
 import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
 import { WITHOUT_SENDER } from "../modern/translate.js";
 import { type Breaker, type LateCall, OverdueFault } from "../supervise/breaker.js";
-import { answeredId, claimedId, textsIn } from "./batch.js";
-import { endsOf, excessOfMessage, excessOfShort } from "./excess.js";
 import { type AboutTask, CallerLookup, ServerMessages } from "./from-server.js";
 import {
   AbandonedCalls,
@@ -43,6 +41,7 @@ import {
   type PendingCall,
   PendingCalls,
 } from "./in-flight.js";
+import { answeredId, claimedId, endsOf, excessOfMessage, excessOfShort, textsIn } from "./incoming.js";
 
 /** Stands in what a modern server asks. */
 const INPUT_REQUIRED = '"input_required"';

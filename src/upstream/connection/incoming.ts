@@ -1,9 +1,50 @@
-// Messages of a server that are too much to be parsed: which they are, and what their ends say of them. What is done
-// about one is the connection's. Replies whose id was found are not parsed, and are judged elsewhere (check-reply.ts).
+// What came from a server and is no plain reply, as far as that can be told before it is a message: the messages in a batch,
+// the call that something is about which is none, what is too much to be parsed, and what the ends of that say. What is done
+// about it is the connection's. Replies whose id was found are not parsed, and are judged elsewhere (check-reply.ts).
 
 import { excessOf, MESSAGE_BOUNDS } from "../../protocol/bytes/text-bounds.js";
-import { deeperThan } from "../../protocol/scan.js";
+import { isNameOfAnswer } from "../../protocol/check-reply.js";
+import { isObject } from "../../protocol/jsonrpc.js";
+import type { Message } from "../../protocol/message.js";
+import { deeperThan, scanElements } from "../../protocol/scan.js";
 import { MIB } from "../../runtime/sizes.js";
+
+/** What is no message is not parsed beyond this: noise on a pipe may be of any length. */
+const MAX_CLAIM_CHARS = 64 * 1024;
+
+/** So many messages may come as one. Only 2025-03-26 has batches, and there they hold a handful. */
+const MAX_BATCH = 1_000;
+
+/**
+ * The id that something which is no message answers to, where it has one and is no plain request: on a pipe nothing else
+ * says whose call it was for, and that call would wait in vain.
+ */
+export function claimedId(text: string): number | undefined {
+  if (text.length > MAX_CLAIM_CHARS) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isObject(value) || ("method" in value && !Object.keys(value).some(isNameOfAnswer))) return undefined;
+    return typeof value["id"] === "number" ? value["id"] : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The id of a request that is an answer too: which of both it is to be, nobody can tell, and a call may wait for it. */
+export function answeredId(message: Message): number | undefined {
+  if (message.kind !== "request" || !message.members.some(({ key }) => isNameOfAnswer(key))) return undefined;
+  return Number(message.id);
+}
+
+/** The messages in what may be a batch. */
+export function* textsIn(bytes: Buffer): Iterable<string> {
+  const text = bytes.toString();
+  if (!/^\s*\[/.test(text)) {
+    yield text;
+    return;
+  }
+  for (const { start, end } of scanElements(text, 0, MAX_BATCH)) yield text.slice(start, end);
+}
 
 /**
  * What a server says or asks of its own accord, and a reply whose id stands where nobody looks, are parsed, in one turn
