@@ -6,8 +6,7 @@ import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { Clock } from "../runtime/clock.js";
 import type { CallRecord } from "./call-record.js";
 import { attributesOf, type SpanAttributes, sendingAttributes, spanErrorType } from "./span-facts.js";
-import { readTraceParent, type TraceParent, traceparentText } from "./trace/trace-context.js";
-import { TraceIds } from "./trace/trace-ids.js";
+import { readTraceParent, TraceIds, type TraceParent, traceparentText } from "./trace/trace-context.js";
 
 export type CacheUse = "hit" | "miss" | "coalesced" | "off";
 

@@ -1,5 +1,7 @@
-// W3C trace context as it travels in `_meta` or in headers: reading what came, writing what goes on. Knows no spans.
+// W3C trace context as it travels in `_meta` or in headers: reading what came, writing what goes on, and the ids in it. Knows
+// no spans.
 
+import { randomFillSync } from "node:crypto";
 import type { TraceCarrier } from "../../contracts/service.js";
 
 /** Where a call comes from, as its `traceparent` says. */
@@ -51,4 +53,37 @@ function readTraceState(value: unknown): string | undefined {
 
 export function traceparentText(traceId: string, spanId: string, sampled: boolean): string {
   return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
+}
+
+const TRACE_ID_BYTES = 16;
+const SPAN_ID_BYTES = 8;
+/** A few hundred ids for one turn to the system's randomness. */
+const POOL_BYTES = 4096;
+
+/** Random ids of traces and spans, drawn many at a time: one by one they would cost more than the rest of a span. */
+export class TraceIds {
+  readonly #pool = Buffer.alloc(POOL_BYTES);
+  #used = POOL_BYTES;
+
+  traceId(): string {
+    return this.#draw(TRACE_ID_BYTES);
+  }
+
+  spanId(): string {
+    return this.#draw(SPAN_ID_BYTES);
+  }
+
+  #draw(bytes: number): string {
+    for (;;) {
+      if (this.#used + bytes > POOL_BYTES) {
+        randomFillSync(this.#pool);
+        this.#used = 0;
+      }
+      const from = this.#used;
+      this.#used += bytes;
+      const id = this.#pool.toString("hex", from, this.#used);
+      // All zero means "none".
+      if (!/^0+$/.test(id)) return id;
+    }
+  }
 }
