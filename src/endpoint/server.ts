@@ -1,5 +1,5 @@
 // The HTTP endpoint: it listens, checks who comes, and hands each request to what serves its path.
-// What the messages mean is in legacy/ and modern/, each behind post.ts; how a server ends is in drain.ts.
+// What is answered at the paths of MCP is in mcp.ts; how a server ends is in drain.ts.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -16,16 +16,14 @@ import { type Clock, systemClock } from "../runtime/clock.js";
 import { HeldBytes } from "../runtime/memory/held-bytes.js";
 import type { Sealer } from "../runtime/seal.js";
 import { BACKLOG, drain } from "./drain.js";
-import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType, pathOf } from "./http/checks.js";
+import { bearer, HostCheck, hasTokenInQuery, pathOf } from "./http/checks.js";
 import { allowReading, answerPreflight, isPreflight } from "./http/cors.js";
 import { EXECUTOR_PATH, type ExecutorRegistry, executorDoor } from "./http/executor-door.js";
 import { MAILBOX_PATH, type MailboxRegistry, mailboxDoor } from "./http/mailbox-door.js";
 import { OpenBodies } from "./http/open-bodies.js";
 import { PAIR_PATH, type Pair, pairDoor } from "./http/pair-door.js";
-import { passOn } from "./http/pass-on.js";
 import { closeWithConnection } from "./http/queued-answers.js";
-import { type BodyReading, readPost } from "./http/read-post.js";
-import { routeOf } from "./http/route.js";
+import type { BodyReading } from "./http/read-post.js";
 import { SlowReaders } from "./http/slow-readers.js";
 import {
   ignoreUpgrade,
@@ -38,17 +36,15 @@ import {
 } from "./http/upgrade-door.js";
 import { WaitingPosts } from "./http/waiting-posts.js";
 import { refuse, refuseMethod, sendJson } from "./http/write-reply.js";
-import { endSession, listen } from "./legacy/get.js";
 import { LegacyPosts } from "./legacy/post.js";
 import { HttpSessions } from "./legacy/sessions.js";
 import { LegacySse } from "./legacy/sse.js";
 import type { AskedSession, EventStream, StreamContext } from "./legacy/streams/event-stream.js";
 import { Retained } from "./legacy/streams/retained.js";
-import { isModernVersion } from "./modern/checks.js";
+import { McpPaths, routeOf } from "./mcp.js";
 import { ModernEra } from "./modern/era.js";
 import type { HttpOutlet } from "./modern/http-outlet.js";
 import { ModernPosts } from "./modern/post.js";
-import { type Eras, McpPost } from "./post.js";
 import type { EndpointEvent } from "./session/endpoint-event.js";
 import { ENDPOINT_LIMITS, type EndpointLimits } from "./session/limits.js";
 
@@ -154,7 +150,7 @@ class Endpoint implements HttpEndpoint {
   readonly #server: Server;
   readonly #hosts: HostCheck;
   readonly #sessions: HttpSessions;
-  readonly #eras: Eras;
+  readonly #mcp: McpPaths;
   readonly #modern: ModernEra;
   readonly #waiting: WaitingPosts;
   /** Tells the operator that something inside went wrong. */
@@ -209,13 +205,14 @@ class Endpoint implements HttpEndpoint {
     this.#sessions = new HttpSessions({ service, sealer, context: streams, wall, records: options.records, failed });
     this.#modern = new ModernEra({ service, sealer, limits, held, clock, failed, home: homes?.self });
     const modern = { readers, waiting: this.#waiting, open: this.#modernStreams, leftOut: this.#leftOut };
-    this.#eras = {
-      legacy: new LegacyPosts({ service, sessions: this.#sessions, waiting: this.#waiting, wall, failed, homes }),
-      modern: new ModernPosts(this.#modern, modern, homes),
-    };
     const isStillAllowed = (res: ServerResponse, principal: Principal) => this.#isStillAllowed(res, principal);
     this.#reading = { limits, held, open: new OpenBodies(), failed, isStillAllowed };
     this.#sse = new LegacySse(service, this.#reading, clock);
+    const eras = {
+      legacy: new LegacyPosts({ service, sessions: this.#sessions, waiting: this.#waiting, wall, failed, homes }),
+      modern: new ModernPosts(this.#modern, modern, homes),
+    };
+    this.#mcp = new McpPaths({ eras, sessions: this.#sessions, sse: this.#sse, reading: this.#reading, homes });
     this.#doors = new UpgradeDoors({
       hosts: this.#hosts,
       authenticate: (token) => options.authenticate?.(token, clock.wall()),
@@ -368,9 +365,7 @@ class Endpoint implements HttpEndpoint {
     const { scope } = route;
     if (scope !== undefined && !this.#options.service.hasScope(scope)) {
       refuse(res, 404, ErrorCode.invalidRequest, `There is no server ${JSON.stringify(scope)} here.`);
-    } else if (route.kind === "mcp") this.#mcp(req, res, principal, scope);
-    else if (route.kind === "sse") this.#oldStream(req, res, principal, scope);
-    else this.#oldMessage(req, res, principal, query);
+    } else this.#mcp.answer(route, { req, res, principal, isPassed }, query);
   }
 
   /** Another gateway passed it on, and has asked what there is to ask of whoever comes. */
@@ -434,48 +429,6 @@ class Endpoint implements HttpEndpoint {
     const challenge = error === undefined ? 'Bearer realm="toolway"' : `Bearer realm="toolway", error="${error}"`;
     const message = `${why} Send the header "Authorization: Bearer <token>"; "toolway token show" prints the default one.`;
     refuse(res, 401, UNAUTHORIZED, message, ["WWW-Authenticate", challenge]);
-  }
-
-  #mcp(req: IncomingMessage, res: ServerResponse, principal: Principal, scope: string | undefined): void {
-    if (req.method === "POST") {
-      const accepted = accepts(req.headers.accept);
-      if (!isJsonType(req.headers["content-type"])) refuseType(res);
-      else if (!accepted.json && !accepted.events) refuseAccept(res, "application/json and text/event-stream");
-      else {
-        const post = new McpPost(this.#eras, req, res, principal, scope, accepted, this.#isPassed(req));
-        readPost(post, this.#reading);
-      }
-    } else if (isModernVersion(req.headers["mcp-protocol-version"])) refuseMethod(res, "POST");
-    else if (req.method === "GET") {
-      if (!accepts(req.headers.accept).events) refuseAccept(res, "text/event-stream");
-      else this.#listen(req, res, principal, scope);
-    } else if (req.method === "DELETE") {
-      endSession(this.#sessions, req, res, principal, scope, this.#failed);
-    } else refuseMethod(res, "POST, GET, DELETE");
-  }
-
-  /** A session is told things where it wants to be told them: at its home. */
-  #listen(req: IncomingMessage, res: ServerResponse, principal: Principal, scope: string | undefined): void {
-    const here = () => listen(this.#sessions, req, res, principal, scope);
-    const { homes } = this.#options;
-    const id = req.headers["mcp-session-id"];
-    const isFree = homes !== undefined && typeof id === "string" && !this.#isPassed(req);
-    const home = isFree ? this.#sessions.homeOf(id, homes) : undefined;
-    if (homes === undefined || home === undefined || home === homes.self) here();
-    else passOn(homes, home, req, res, undefined, here);
-  }
-
-  #oldStream(req: IncomingMessage, res: ServerResponse, principal: Principal, scope: string | undefined): void {
-    // 405 to a POST is how clients that try both find out which transport this is.
-    if (req.method !== "GET") refuseMethod(res, "GET");
-    else if (!accepts(req.headers.accept).events) refuseAccept(res, "text/event-stream");
-    else this.#sse.open(res, principal, scope);
-  }
-
-  #oldMessage(req: IncomingMessage, res: ServerResponse, principal: Principal, query: string): void {
-    if (req.method !== "POST") refuseMethod(res, "POST");
-    else if (!isJsonType(req.headers["content-type"])) refuseType(res);
-    else this.#sse.post(req, res, principal, query);
   }
 
   closePrincipals(ended: (principal: Principal) => boolean): void {
@@ -588,12 +541,4 @@ function noAgent({ role, onlyMailboxes }: Principal): string | undefined {
   if (role !== EXECUTOR_ROLE && role !== SHARER_ROLE) return undefined;
   const whom = role === EXECUTOR_ROLE ? "an executor" : "a sharer";
   return `This token is for ${whom} (its role is "${role}"), which is no agent.`;
-}
-
-function refuseType(res: ServerResponse): void {
-  refuse(res, 415, ErrorCode.invalidRequest, "Content-Type must be application/json.");
-}
-
-function refuseAccept(res: ServerResponse, types: string): void {
-  refuse(res, 406, ErrorCode.invalidRequest, `Accept must allow ${types}.`);
 }

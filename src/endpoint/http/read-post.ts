@@ -27,8 +27,26 @@ import {
   tooLargeToHold,
   type Unreadable,
 } from "../session/read-message.js";
+import type { Accepts } from "./checks.js";
 import type { OpenBodies, OpenBody } from "./open-bodies.js";
 import { refuse } from "./write-reply.js";
+
+/** A POST of an agent to /mcp, whose sender is known and whose body has been read. Both eras answer it by this. */
+export interface AgentPost {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly principal: Principal;
+  /** The server of `/mcp/<server>`. Undefined at `/mcp`, which has them all. */
+  readonly scope: string | undefined;
+  readonly accepts: Accepts;
+  /** Another gateway passed it on: it stays here. */
+  readonly isPassed: boolean;
+}
+
+/** Answers it with a JSON-RPC error. `id` is the JSON text of the request's id, where there is one. */
+export function refusePost({ res }: AgentPost, code: number, message: string, status = 400, id?: string): void {
+  refuse(res, status, code, message, [], id);
+}
 
 /** Whom a POST is for. What it throws is answered: a Fault as a bad request, anything else as an error of ours. */
 export interface PostReceiver {

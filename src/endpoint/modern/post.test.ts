@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect, it } from "vitest";
 import { parseMessage } from "../../protocol/message.js";
-import type { AgentPost } from "../http/agent-post.js";
+import type { AgentPost } from "../http/read-post.js";
 import type { ModernEra } from "./era.js";
 import { ModernPosts } from "./post.js";
 

@@ -3,8 +3,8 @@
 import type { Homes } from "../../contracts/engine/homes.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import type { Message, RequestMessage } from "../../protocol/message.js";
-import { type AgentPost, refusePost } from "../http/agent-post.js";
 import { passOn } from "../http/pass-on.js";
+import { type AgentPost, refusePost } from "../http/read-post.js";
 import { accepted, sendJson } from "../http/write-reply.js";
 import { idText } from "../session/call.js";
 import { homeOf } from "../session/home.js";
