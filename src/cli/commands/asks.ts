@@ -1,7 +1,7 @@
 // `toolway asks list` and `toolway asks answer`: calls of shared tools that wait for a person's word.
 
 import type { AsksAnswer } from "../../contracts/control/asks.js";
-import { demandGateway } from "../gateway/demand.js";
+import { demandGateway } from "../gateway/which.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
 import { note, print, printJson, shown } from "../line/io.js";

@@ -2,7 +2,7 @@
 
 import type { CallsAnswer } from "../../contracts/control/calls.js";
 import { pause } from "../../runtime/wait.js";
-import { demandGateway } from "../gateway/demand.js";
+import { demandGateway } from "../gateway/which.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
 import { note, print } from "../line/io.js";

@@ -1,6 +1,6 @@
 // `toolway dashboard`: the operator's page of a running gateway, in the browser.
 
-import { demandGateway, USUAL } from "../gateway/demand.js";
+import { demandGateway, USUAL } from "../gateway/which.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
 import { note, print, printJson } from "../line/io.js";

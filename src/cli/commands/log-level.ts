@@ -1,7 +1,7 @@
 // `toolway log-level`: how much a running gateway logs.
 
 import type { LogLevelAnswer } from "../../contracts/control/log-level.js";
-import { demandGateway } from "../gateway/demand.js";
+import { demandGateway } from "../gateway/which.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
 import { print, printJson } from "../line/io.js";

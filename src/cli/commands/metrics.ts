@@ -1,7 +1,7 @@
 // `toolway metrics`: the counters and gauges of a running gateway, as text that Prometheus reads.
 
 import { isObject } from "../../protocol/jsonrpc.js";
-import { demandGateway } from "../gateway/demand.js";
+import { demandGateway } from "../gateway/which.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
 import { print, printJson } from "../line/io.js";

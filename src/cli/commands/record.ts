@@ -1,7 +1,7 @@
 // `toolway record`: keeps arguments and results of calls for a while, in memory, for who looks at them.
 
 import type { RecordAnswer, RecordedBodies } from "../../contracts/control/record.js";
-import { demandGateway } from "../gateway/demand.js";
+import { demandGateway } from "../gateway/which.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson, shown } from "../line/io.js";

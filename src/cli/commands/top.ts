@@ -4,7 +4,7 @@ import type { CallsAnswer } from "../../contracts/control/calls.js";
 import type { HistoryAnswer } from "../../contracts/control/history.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import { pause } from "../../runtime/wait.js";
-import { demandGateway } from "../gateway/demand.js";
+import { demandGateway } from "../gateway/which.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
 import { print, printJson, shown } from "../line/io.js";

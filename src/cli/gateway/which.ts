@@ -5,7 +5,7 @@ import type { RunningGateway } from "../../control/registry.js";
 import { brokerUrlOf } from "../../mailbox/wire/address.js";
 import { UserError } from "../line/errors.js";
 import { type Io, shellPath } from "../line/io.js";
-import { type GatewaySource, runningGateway } from "./port.js";
+import { type GatewayClient, type GatewaySource, runningGateway } from "./port.js";
 import { type NamedGateway, sourceFor } from "./source.js";
 
 /** What is known when it is decided. */
@@ -93,4 +93,28 @@ function howToName(gateways: readonly RunningGateway[], running: readonly Runnin
 /** Where one is reached, as its peers write it; undefined where that is a client's stdin and stdout. */
 export function addressOf({ endpoint, builtIn }: RunningGateway): string | undefined {
   return endpoint !== undefined && builtIn === "broker" ? brokerUrlOf(endpoint) : endpoint;
+}
+
+/** What is said where none runs, unless several do, which are named then. */
+interface Demand {
+  readonly message: string;
+  readonly hint: string;
+  readonly orBroker?: boolean;
+}
+
+export const USUAL: Demand = {
+  message: "No gateway runs for this config.",
+  hint: "`toolway serve` starts one, with all its servers. Another config's: add --config FILE.",
+};
+
+/** The gateway itself, for verbs that make no sense without one. */
+export async function demandGateway(
+  input: Parameters<typeof gatewayFor>[0],
+  io: Io,
+  { message, hint, orBroker = false }: Demand = USUAL,
+): Promise<GatewayClient> {
+  const source = await gatewayFor(input, io, { orBroker });
+  const client = await (await runningGateway()).find(source);
+  if (client !== undefined) return client;
+  throw new UserError(message, { hint: source.others ?? hint });
 }

@@ -10,8 +10,8 @@ import type {
 } from "../../contracts/status.js";
 import { nearest } from "../../runtime/nearest.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
-import { demandGateway } from "../gateway/demand.js";
 import type { GatewayClient } from "../gateway/port.js";
+import { demandGateway } from "../gateway/which.js";
 import { confirm } from "../line/ask.js";
 import { Exit, type ExitCode, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson } from "../line/io.js";

@@ -3,8 +3,8 @@
 
 import type { OutboxEntry, OutboxLanes, OutboxStatus } from "../../contracts/outbox.js";
 import type { GatewayStatus } from "../../contracts/status.js";
-import { demandGateway } from "../gateway/demand.js";
 import type { GatewayClient } from "../gateway/port.js";
+import { demandGateway } from "../gateway/which.js";
 import { confirm } from "../line/ask.js";
 import { Exit, type ExitCode, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson } from "../line/io.js";
