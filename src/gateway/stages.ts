@@ -278,7 +278,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       }),
     },
     openRequester,
-    events: pipeline,
+    events: pipeline.fromServers,
     clientInfo: { name: "toolway", version },
     eras: new StoredEras(state.eras, systemClock.wall, (error) =>
       log.warn(`the era of a server could not be kept for the next start: ${(error as Error).message}`),

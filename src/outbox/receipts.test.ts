@@ -68,8 +68,8 @@ class StandInReceipts implements Receipts {
 function setUp({ tells = true, roles = {} } = {}) {
   const tracker = Object.assign(new StandInServer("tracker"), { outbox: new Set([CREATE]) });
   const whole = setUpPipeline([tracker, new StandInServer("wiki")], roles);
-  whole.pipeline.onList("tracker", "tools", tools("create_issue", "find_issues"));
-  whole.pipeline.onList("wiki", "tools", tools("read"));
+  whole.pipeline.fromServers.onList("tracker", "tools", tools("create_issue", "find_issues"));
+  whole.pipeline.fromServers.onList("wiki", "tools", tools("read"));
   const receipts = new StandInReceipts();
   const desk = new Desk({
     receipts,

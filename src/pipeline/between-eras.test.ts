@@ -70,7 +70,7 @@ const SENDER = { [Meta.version]: "2026-07-28", [Meta.capabilities]: {}, [Meta.cl
 
 async function call(server: EraServer, era: "legacy" | "modern", answer: JsonObject = {}) {
   const { pipeline } = setUpPipeline([server]);
-  pipeline.onList("docs", "tools", tools("find"));
+  pipeline.fromServers.onList("docs", "tools", tools("find"));
   const caller: Caller = {
     principal: { id: "ada", role: "default" },
     sessionKey: "ada",

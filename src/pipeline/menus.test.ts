@@ -74,7 +74,7 @@ describe("a change of context", () => {
     pipeline.changeContext("ada", { phase: "review" });
     expect(await listed()).toEqual([[], [], []]);
     ada.heard.length = 0;
-    pipeline.onList("files", "tools", tools("write", "read"));
+    pipeline.fromServers.onList("files", "tools", tools("write", "read"));
     expect(ada.heardMethods()).toContain("notifications/prompts/list_changed");
     expect(ada.heardMethods()).toContain("notifications/resources/list_changed");
     expect(await listed()).toEqual(all);
@@ -113,12 +113,12 @@ function withMore() {
   const mail = new StandInServer("mail");
   const { pipeline } = setUpPipeline([files, mail]);
   const item = (value: JsonObject) => [{ json: JSON.stringify(value), value }];
-  for (const server of [files, mail]) pipeline.onIntro(server.name, server.intro, server, undefined);
-  pipeline.onList("mail", "tools", tools("send"));
-  pipeline.onList("files", "tools", tools("write"));
-  pipeline.onList("files", "prompts", item({ name: "ask" }));
-  pipeline.onList("files", "resources", item({ uri: "files:///notes", name: "notes" }));
-  pipeline.onList("files", "resourceTemplates", item({ uriTemplate: "files:///{path}", name: "any" }));
+  for (const server of [files, mail]) pipeline.fromServers.onIntro(server.name, server.intro, server, undefined);
+  pipeline.fromServers.onList("mail", "tools", tools("send"));
+  pipeline.fromServers.onList("files", "tools", tools("write"));
+  pipeline.fromServers.onList("files", "prompts", item({ name: "ask" }));
+  pipeline.fromServers.onList("files", "resources", item({ uri: "files:///notes", name: "notes" }));
+  pipeline.fromServers.onList("files", "resourceTemplates", item({ uriTemplate: "files:///{path}", name: "any" }));
   pipeline.setMenus(compileMenus([{ when: { phase: "review" }, hide: ["files/write"] }]));
   const ada = new Agent({ pipeline }, "ada");
   const list = async (method: string, of: string, by: string) => {

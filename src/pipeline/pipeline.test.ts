@@ -52,8 +52,8 @@ class MailboxServer implements ServerHandle {
 
   /** Somebody joins, and says what tools there are. */
   join(pipeline: Pipeline, ...names: string[]): void {
-    pipeline.onIntro(this.name, this.intro, this.upstream(), undefined);
-    pipeline.onList(this.name, "tools", tools(...names));
+    pipeline.fromServers.onIntro(this.name, this.intro, this.upstream(), undefined);
+    pipeline.fromServers.onList(this.name, "tools", tools(...names));
     this.listed = true;
     this.#read();
   }
@@ -109,7 +109,7 @@ it("a name that is not listed reads again the servers that its prefix and the ca
       renew: async (kind: string, why: string) => {
         asked.push(`${server.name} ${kind} ${why}`);
         // It is found once the list has it.
-        if (server === mail) pipeline.onList("mail", "tools", tools("read", "send", "new"));
+        if (server === mail) pipeline.fromServers.onList("mail", "tools", tools("read", "send", "new"));
       },
     });
   }
@@ -201,7 +201,7 @@ describe("a call", () => {
     const { pipeline, mail } = twoServers();
     const inputSchema = { type: "object", properties: { region: { type: "string", "x-mcp-header": "Region" } } };
     const value = { name: "send", inputSchema };
-    pipeline.onList("mail", "tools", [{ json: JSON.stringify(value), value }]);
+    pipeline.fromServers.onList("mail", "tools", [{ json: JSON.stringify(value), value }]);
     const asked: string[] = [];
     pipeline.setGuard((_principal, _server, tool) => {
       if (tool !== undefined) asked.push(tool);
@@ -275,7 +275,7 @@ describe("a call", () => {
     for (const _ of [1, 2]) expect(await agent.call("mail__read").json()).toMatchObject({ name: "read" });
     expect(mail.called).toEqual(["read"]);
     // What the server says of its tools makes what it answered before old.
-    pipeline.onListChanged("mail", ["tools"]);
+    pipeline.fromServers.onListChanged("mail", ["tools"]);
     await agent.call("mail__read").json();
     expect(mail.called).toEqual(["read", "read"]);
   });
@@ -324,12 +324,12 @@ describe("lists", () => {
     const { pipeline } = twoServers({ reader: { deny: ["mail"] } });
     const [ada, reader] = [new Agent({ pipeline }, "ada"), new Agent({ pipeline }, "reader", "reader")];
     const elsewhere = new Agent({ pipeline }, "bob", "default", "files");
-    pipeline.onList("mail", "tools", tools("read", "send", "delete"));
+    pipeline.fromServers.onList("mail", "tools", tools("read", "send", "delete"));
     expect(ada.heardMethods()).toEqual(["notifications/tools/list_changed"]);
     expect([...reader.heard, ...elsewhere.heard]).toEqual([]);
     expect(await names(ada)).toContain("mail__delete");
     // The same list again is no change.
-    pipeline.onList("mail", "tools", tools("read", "send", "delete"));
+    pipeline.fromServers.onList("mail", "tools", tools("read", "send", "delete"));
     expect(ada.heard).toHaveLength(1);
   });
 });
@@ -337,12 +337,16 @@ describe("lists", () => {
 it("a session's log level and subscriptions reach the servers, and end with it", async () => {
   const { pipeline, mail, servers } = twoServers();
   mail.intro = { ...mail.intro, capabilities: { logging: {}, resources: {} } };
-  pipeline.onIntro("mail", mail.intro, mail, undefined);
+  pipeline.fromServers.onIntro("mail", mail.intro, mail, undefined);
   const agent = new Agent({ pipeline }, "ada");
   await agent.send("logging/setLevel", { level: "error" }).answer();
   await agent.send("resources/subscribe", { uri: "mail://inbox" }).answer();
   expect(mail.told).toEqual([["logging/setLevel", { level: "error" }]]);
-  pipeline.onNotification("mail", notification("notifications/resources/updated", { uri: "mail://inbox" }), undefined);
+  pipeline.fromServers.onNotification(
+    "mail",
+    notification("notifications/resources/updated", { uri: "mail://inbox" }),
+    undefined,
+  );
   expect(agent.heardMethods()).toEqual(["notifications/resources/updated"]);
   agent.close();
   expect(mail.told.at(-1)).toEqual(["resources/unsubscribe", { uri: "mail://inbox" }]);
@@ -352,7 +356,7 @@ it("a session's log level and subscriptions reach the servers, and end with it",
 it("a session that is restored has its log level and its subscriptions, and servers that are up are told [restart-unseen]", async () => {
   const { pipeline, mail } = twoServers();
   mail.intro = { ...mail.intro, capabilities: { logging: {}, resources: {} } };
-  pipeline.onIntro("mail", mail.intro, mail, undefined);
+  pipeline.fromServers.onIntro("mail", mail.intro, mail, undefined);
   const restored = { logLevel: "error", subscribed: new Map([["mail", new Set(["mail://inbox"])]]) };
   const heard: string[] = [];
   const kept: unknown[] = [];
@@ -368,7 +372,11 @@ it("a session that is restored has its log level and its subscriptions, and serv
     ["logging/setLevel", { level: "error" }],
     ["resources/subscribe", { uri: "mail://inbox" }],
   ]);
-  pipeline.onNotification("mail", notification("notifications/resources/updated", { uri: "mail://inbox" }), undefined);
+  pipeline.fromServers.onNotification(
+    "mail",
+    notification("notifications/resources/updated", { uri: "mail://inbox" }),
+    undefined,
+  );
   expect(heard).toEqual(["notifications/resources/updated"]);
   pipeline.sessions.subscribe("ada", "mail", "mail://sent");
   pipeline.sessions.unsubscribe("ada", "mail", "mail://inbox");
@@ -383,7 +391,7 @@ it("a session that is restored has its log level and its subscriptions, and serv
 it("a modern agent's subscription at a server that is away is made when it is there [eras-meet]", async () => {
   const { pipeline, mail } = twoServers();
   mail.intro = { ...mail.intro, capabilities: { resources: { subscribe: true } } };
-  pipeline.onIntro("mail", mail.intro, mail, undefined);
+  pipeline.fromServers.onIntro("mail", mail.intro, mail, undefined);
   mail.send = (call) => call.reply(faultReply(new Fault("unavailable", "It is starting.")));
   const message = { method: "resources/subscribe", params: { uri: "mail://inbox" } };
   const subscribe = (era: "legacy" | "modern") => {
@@ -394,10 +402,10 @@ it("a modern agent's subscription at a server that is away is made when it is th
   };
   // A legacy agent is told that it is not subscribed; a modern one has no way to hear of that later.
   expect(await subscribe("legacy")).toMatchObject({ error: { code: -31001 } });
-  pipeline.onIntro("mail", mail.intro, mail, undefined);
+  pipeline.fromServers.onIntro("mail", mail.intro, mail, undefined);
   expect(mail.told).toEqual([]);
   await subscribe("modern");
-  pipeline.onIntro("mail", mail.intro, mail, undefined);
+  pipeline.fromServers.onIntro("mail", mail.intro, mail, undefined);
   expect(mail.told).toEqual([["resources/subscribe", { uri: "mail://inbox" }]]);
 });
 
@@ -405,7 +413,7 @@ describe("a server of another kind, beside one that is not", () => {
   function withMailbox() {
     const [files, box] = [new StandInServer("files"), new MailboxServer("box")];
     const whole = setUpPipeline([files, box], { reader: { deny: ["box/post"] } });
-    whole.pipeline.onList("files", "tools", tools("read"));
+    whole.pipeline.fromServers.onList("files", "tools", tools("read"));
     return { files, box, ...whole };
   }
 

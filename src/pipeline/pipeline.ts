@@ -1,15 +1,17 @@
-// The way of a request, on one page: from its method and name to the server that it is for, and what servers tell back
-// to agents. It knows all stages; the second half of a call's way is send.ts.
+// The way of a request, on one page: from its method and name to the server that it is for. It knows all stages; the second
+// half of a call's way is send.ts, and what servers tell back of their own accord is from-servers.ts.
 
 import type { Cache } from "../cache/cache.js";
 import type { Catalog } from "../catalog/catalog.js";
+import { findResult, parseFindArguments, unwrapCall } from "../catalog/search.js";
+import type { View } from "../catalog/view.js";
 import type { Caller, Principal } from "../contracts/caller.js";
 import { type ExposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
 import type { ReceiptDesk } from "../contracts/outbox.js";
 import type { Pins } from "../contracts/pins.js";
 import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall, Introduction, Service, SessionWatch } from "../contracts/service.js";
-import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
+import type { ListKind } from "../contracts/upstream.js";
 import type { CallObserver } from "../observe/observed-call.js";
 import type { Budgets } from "../policy/budget.js";
 import { type ContextChanges, Contexts } from "../policy/contexts.js";
@@ -19,20 +21,20 @@ import { decide, type Policy } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import { ErrorCode, isObject } from "../protocol/jsonrpc.js";
 import { isLoggingLevel } from "../protocol/log-levels.js";
-import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
+import type { NotificationMessage } from "../protocol/message.js";
 import { agentHeaders } from "../protocol/param-headers.js";
 import { faultReply } from "../protocol/reply.js";
 import { Access } from "./access.js";
+import { CallWrapper } from "./call-wrapper.js";
 import type { NamedValue } from "./forward.js";
+import { FromServers } from "./from-servers.js";
 import { looksKnown } from "./lookalikes.js";
-import { withContextChange, withToolsChange } from "./menu-changes.js";
+import { withContextChange } from "./menu-changes.js";
 import { NAME, nameAt } from "./name-at.js";
-import { Announcements, OpenAgents } from "./open-agents.js";
+import { OpenAgents } from "./open-agents.js";
 import { PrincipalMenus } from "./principal-menus.js";
-import { findTools, foundCall } from "./search-menu.js";
 import { Sender } from "./send.js";
-import { demandStill } from "./still-allowed.js";
-import { isServedBy, Subscriptions } from "./subscriptions.js";
+import { Subscriptions } from "./subscriptions.js";
 import type { TaskIds } from "./tasks/ids.js";
 import type { TaskOwners } from "./tasks/owners.js";
 import { TASK_ID, TASK_METHODS, Tasks } from "./tasks.js";
@@ -84,7 +86,7 @@ export interface PipelineDeps {
   readonly redact?: (server: string, text: string) => string;
 }
 
-export class Pipeline implements Service, UpstreamEvents {
+export class Pipeline implements Service {
   readonly #catalog: Catalog;
   readonly #deps: PipelineDeps;
   readonly #firstLists = new FirstLists();
@@ -96,7 +98,7 @@ export class Pipeline implements Service, UpstreamEvents {
   /** The second half of a call's way. */
   readonly sender: Sender;
   readonly #observer: CallObserver | undefined;
-  readonly #announcements = new Announcements();
+  readonly fromServers: FromServers;
   /** Undefined where no tool's calls are kept. */
   receipts: ReceiptDesk | undefined;
   #attached: { servers: Servers; subscriptions: Subscriptions } | undefined;
@@ -124,6 +126,10 @@ export class Pipeline implements Service, UpstreamEvents {
       servers,
       refuse: (call, error) => this.#refuse(call, error),
     });
+    const { catalog, pins, onKnown, redact } = deps;
+    const subscriptions = () => this.#inUse.subscriptions;
+    const parts = { catalog, pins, cache, access, sessions, tasks: this.tasks, servers, subscriptions };
+    this.fromServers = new FromServers({ ...parts, now, onKnown, log, redact });
   }
 
   /** The servers report to us and we send to them: they are attached once they exist. */
@@ -224,7 +230,7 @@ export class Pipeline implements Service, UpstreamEvents {
 
   refusal(call: AgentCall): Fault | undefined {
     try {
-      demandStill(call, this.#catalog, this.access, this.#servers);
+      this.#demandStill(call);
       return undefined;
     } catch (error) {
       if (error instanceof Fault) return error;
@@ -269,71 +275,6 @@ export class Pipeline implements Service, UpstreamEvents {
     this.#inUse.subscriptions.sessionClosed(session);
     this.#servers.sessionClosed(session.sessionKey);
   }
-
-  // ── UpstreamEvents: what servers say ─────────────────────────────────────────────────────────────────────────
-
-  onIntro(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void {
-    this.#catalog.setIntro(server, intro);
-    this.#inUse.subscriptions.repeat(server, intro, connection, owner);
-    this.#deps.onKnown(server);
-  }
-
-  onSession(server: string, intro: ServerIntro, connection: Upstream): void {
-    this.#inUse.subscriptions.repeat(server, intro, connection, undefined);
-  }
-
-  onList(server: string, kind: ListKind, items: readonly Listed[], freshness?: Freshness): void {
-    // This comes before the catalog has them, so that no agent sees a changed definition.
-    const pinned = kind === "tools" && this.#deps.pins.check(server, items).differs;
-    if (pinned) this.#catalog.clearPages();
-    const setList = () => this.#catalog.setList(server, kind, items, freshness);
-    const isNarrowed = kind === "tools" && this.access.menus !== undefined;
-    const changed = isNarrowed ? withToolsChange(this.sessions, server, setList) : setList();
-    // With its tools, what is left of a server may have become more or less.
-    if (changed && isNarrowed) this.#catalog.clearPages();
-    for (const remark of this.#catalog.takeRemarks()) {
-      this.#deps.log("warn", `server "${server}": ${this.#deps.redact?.(server, remark) ?? remark}`);
-    }
-    if (changed) this.#deps.onKnown(server);
-    else if (!pinned) {
-      if (this.#announcements.unchanged(server, kind, this.#deps.now())) this.sessions.listAnnounced(kind, server);
-      return;
-    }
-    this.#announcements.changed(server, kind);
-    this.#invalidate(server, [kind]);
-    this.sessions.listChanged(kind, [server]);
-  }
-
-  onNotification(
-    server: string,
-    message: NotificationMessage,
-    caller: Caller | undefined,
-    connection?: Upstream,
-  ): void {
-    const uri = message.method === "notifications/resources/updated" ? message.params?.["uri"] : undefined;
-    if (typeof uri === "string") this.#deps.cache.invalidate(server, { uri });
-    const handle = this.#servers.get(server);
-    if (this.tasks.notified(server, message, caller, handle?.isolation === "session")) return;
-    this.sessions.notify(server, message, caller, (session) => isServedBy(session, handle, connection));
-  }
-
-  aboutTask<M extends RequestMessage | NotificationMessage>(server: string, message: M, caller: Caller): M | undefined {
-    return this.tasks.aboutTask(server, message, caller);
-  }
-
-  onListChanged(server: string, kinds: readonly ListKind[]): void {
-    this.#announcements.announced(server, kinds);
-    this.#invalidate(server, kinds);
-  }
-
-  /** What was answered before may be out of date, whatever the new list says. */
-  #invalidate(server: string, kinds: readonly ListKind[]): void {
-    for (const kind of kinds) {
-      if (kind !== "prompts") this.#deps.cache.invalidate(server, kind === "tools" ? "tools" : "resources");
-    }
-  }
-
-  onState(): void {}
 
   // ── From a method to its server ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -454,11 +395,18 @@ export class Pipeline implements Service, UpstreamEvents {
   #findTools(call: AgentCall): void {
     const find = () => {
       const view = this.access.view(call.caller, call.scope);
-      findTools(call, this.#catalog, view).catch((error: unknown) => this.#refuse(call, error));
+      this.#find(call, view).catch((error: unknown) => this.#refuse(call, error));
     };
     const readings = renewalsOf(this.#seen(call), ["tools"], "asked");
     if (readings.length === 0) find();
     else this.#afterRenewal(call, readings, find);
+  }
+
+  /** Rejects where the search itself failed; the call has then not been answered. */
+  async #find(call: AgentCall, view: View): Promise<void> {
+    const wanted = parseFindArguments(call.message.params?.["arguments"]);
+    const found = typeof wanted === "string" ? wanted : await this.#catalog.find(wanted.query, wanted.limit, view);
+    call.reply({ kind: "result", result: findResult(found) });
   }
 
   #resource(call: AgentCall, waited: Waited = "nothing"): void {
@@ -546,6 +494,30 @@ export class Pipeline implements Service, UpstreamEvents {
     this.sender.send(call, { server, tool, subject, named });
   }
 
+  /**
+   * Roles, guard and pins once more, of a call that was let through and has waited for its agent since. Menus are not asked
+   * again: a change of context touches nothing that is under way. Throws a Fault.
+   */
+  #demandStill(call: AgentCall): void {
+    const { caller, message, scope } = call;
+    const { principal } = caller;
+    if (message.method === "tools/call") {
+      const name = nameAt(call, NAME);
+      const found = this.#catalog.resolveTool(name, scope);
+      if (found.kind === "unknown") throw unknownName(this.#servers, "tool", name, found.server);
+      if (found.kind === "found") {
+        this.access.demandUnderWay(principal, found.server, found.own);
+        this.access.demandPinned(found.server, found.own);
+      } else if (found.tool !== "find_tools") this.#demandStill(foundCall(call));
+    } else if (message.method === "prompts/get") {
+      const found = this.#catalog.resolvePrompt(nameAt(call, NAME), scope);
+      if (found.kind === "found") this.access.demandUnderWay(principal, found.server, undefined);
+    } else if (message.method === "resources/read") {
+      const server = this.#catalog.resolveResource(String(message.params?.["uri"]), scope);
+      if (server !== undefined) this.access.demandUnderWay(principal, server, undefined);
+    }
+  }
+
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   get #inUse(): { servers: Servers; subscriptions: Subscriptions } {
@@ -596,4 +568,9 @@ export class Pipeline implements Service, UpstreamEvents {
 /** In plain mode most names are the server's own already. */
 function renamed(path: readonly string[], name: ExposedName, own: OwnName): NamedValue {
   return { path, own: (name as string) === own ? undefined : own };
+}
+
+/** call_tool{name, arguments} of the search menu becomes the call that it stands for; policy sees that one. */
+function foundCall(call: AgentCall): AgentCall {
+  return new CallWrapper(call, unwrapCall(call.message));
 }

@@ -129,9 +129,9 @@ function setUp({ roles = {}, map, limits, key = randomBytes(32), servers }: SetU
   };
   pipeline.attach(hosted);
   for (const server of [one, two]) {
-    pipeline.onIntro(server.name, server.intro, server, undefined);
+    pipeline.fromServers.onIntro(server.name, server.intro, server, undefined);
     const value = { name: "build", execution: { taskSupport: server.name === "two" ? "required" : "optional" } };
-    pipeline.onList(server.name, "tools", [{ json: JSON.stringify(value), value }]);
+    pipeline.fromServers.onList(server.name, "tools", [{ json: JSON.stringify(value), value }]);
   }
   const at = (id: string, scope?: string, role = "default") => {
     const agent = new Agent({ pipeline }, id, role, scope);
@@ -177,7 +177,11 @@ describe.each([
       expect(await bob.send(method, { taskId: "1" }).code()).toBe(-32602);
     }
     expect(await bob.listed()).toEqual([]);
-    pipeline.onNotification("one", notification("notifications/tasks/status", { taskId: "1", status: "done" }), bob);
+    pipeline.fromServers.onNotification(
+      "one",
+      notification("notifications/tasks/status", { taskId: "1", status: "done" }),
+      bob,
+    );
     expect(bob.heard).toEqual([]);
     expect(ann.heard).toMatchObject([{ params: { taskId: id, status: "done" } }]);
     expect(one.received).toEqual([]);
@@ -192,7 +196,7 @@ describe.each([
     expect(await ann.send("tasks/result", { taskId: id }).code()).toBe(-31007);
     expect(await ann.listed()).toEqual([]);
     ann.heard.length = 0;
-    pipeline.onNotification("one", notification("notifications/tasks/status", { taskId: "1" }), undefined);
+    pipeline.fromServers.onNotification("one", notification("notifications/tasks/status", { taskId: "1" }), undefined);
     expect(ann.heard).toEqual([]);
     expect(one.received).toEqual([]);
     // A role that may use this tool alone may ask about its tasks.
@@ -209,7 +213,7 @@ describe.each([
     ann.heard.length = 0;
     expect((await ann.send("tasks/get", { taskId: id }).answer())["result"]).toMatchObject({ taskId: id });
     expect(await ann.listed()).toEqual([id]);
-    pipeline.onNotification("one", notification("notifications/tasks/status", { taskId: "1" }), undefined);
+    pipeline.fromServers.onNotification("one", notification("notifications/tasks/status", { taskId: "1" }), undefined);
     expect(ann.heard).toMatchObject([{ params: { taskId: id } }]);
     await ann.send("tasks/cancel", { taskId: id }).answer();
     expect(one.tasks.get("1")).toBe("cancelled");
@@ -429,7 +433,7 @@ it("a notification that names its task has the id that its agent knows", async (
   const [ann, bob] = [at("ann"), at("bob")];
   const id = await ann.begin();
   const said = notification("notifications/message", { level: "info", data: 1, _meta: { [RELATED]: { taskId: "1" } } });
-  pipeline.onNotification("one", said, bob);
+  pipeline.fromServers.onNotification("one", said, bob);
   expect(bob.heard).toEqual([]);
   expect(ann.heard).toMatchObject([{ params: { data: 1, _meta: { [RELATED]: { taskId: id } } } }]);
 });

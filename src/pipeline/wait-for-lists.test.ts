@@ -56,7 +56,7 @@ it("a first list is not empty where a server is up a moment later, and list_chan
   const asked = names(agent).finally(() => {
     isAnswered = true;
   });
-  pipeline.onList("soon", "tools", tools("read"));
+  pipeline.fromServers.onList("soon", "tools", tools("read"));
   Object.assign(soon, { listed: true });
   tried();
   await vi.advanceTimersByTimeAsync(999);
@@ -64,7 +64,7 @@ it("a first list is not empty where a server is up a moment later, and list_chan
   // It waits no longer than the bound for the other one.
   await vi.advanceTimersByTimeAsync(1);
   expect(await asked).toEqual(["soon__read"]);
-  pipeline.onList("late", "tools", tools("write"));
+  pipeline.fromServers.onList("late", "tools", tools("write"));
   expect(agent.heardMethods()).toContain("notifications/tools/list_changed");
   expect(await names(agent)).toEqual(["soon__read", "late__write"]);
 });
