@@ -2,6 +2,7 @@
 // one turn; everybody else would wait until all of it was judged and answered.
 
 import { type Owned, TurnQueue } from "./turn-queue.js";
+import { NextTurn } from "./turns.js";
 
 /** Of one turn: to read and judge a body of 60 kB, or to refuse it, takes a slow machine about 100 µs. */
 export const TURN_REQUESTS = 100;
@@ -13,15 +14,14 @@ export interface RequestTurn extends Owned {
 }
 
 export class RequestTurns {
-  readonly #soon: (act: () => void) => void;
+  readonly #next: NextTurn;
   /** Those that wait have their bodies within the bound of what is held, or of 4 KiB; there is one at most for each connection. */
   readonly #waiting = new TurnQueue<RequestTurn>();
   /** How many may still be done before the loop goes on. It is made new only when it was used up: most requests come alone. */
   #left = TURN_REQUESTS;
-  #isDue = false;
 
   constructor(soon: (act: () => void) => void = setImmediate) {
-    this.#soon = soon;
+    this.#next = new NextTurn(() => this.#turn(), soon);
   }
 
   /** Does it now, or in one of the next turns. */
@@ -32,23 +32,15 @@ export class RequestTurns {
       return;
     }
     this.#waiting.push(one);
-    this.#call();
+    this.#next.ask();
   }
 
-  #call(): void {
-    if (this.#isDue) return;
-    this.#isDue = true;
-    this.#soon(this.#next);
-  }
-
-  /** One function for all turns. */
-  readonly #next = (): void => {
-    this.#isDue = false;
+  #turn(): void {
     this.#left = TURN_REQUESTS;
     while (this.#left > 0 && this.#waiting.size > 0) {
       this.#left--;
       this.#waiting.shift()?.turn();
     }
-    if (this.#waiting.size > 0) this.#call();
-  };
+    if (this.#waiting.size > 0) this.#next.ask();
+  }
 }

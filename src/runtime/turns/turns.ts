@@ -12,26 +12,49 @@ export const SMALL_WORK_BYTES = 64 * KIB;
  */
 export const TURN_BYTES = 1 * MIB;
 
+/** Calls back in the next turn of the event loop, once however often it is asked to. */
+export class NextTurn {
+  readonly #act: () => void;
+  readonly #soon: (turn: () => void) => void;
+  #isDue = false;
+
+  constructor(act: () => void, soon: (turn: () => void) => void) {
+    this.#act = act;
+    this.#soon = soon;
+  }
+
+  ask(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    this.#soon(this.#turn);
+  }
+
+  /** One function for all turns. */
+  readonly #turn = (): void => {
+    this.#isDue = false;
+    this.#act();
+  };
+}
+
 interface Waiting {
   readonly bytes: number;
   readonly act: () => void;
 }
 
 export class Turns {
-  readonly #soon: (turn: () => void) => void;
+  readonly #next: NextTurn;
   /** Of this turn. What is larger than a turn has one to itself. */
   #left = TURN_BYTES;
   #waiting: Waiting[] = [];
-  #isDue = false;
 
   constructor(soon: (turn: () => void) => void = setImmediate) {
-    this.#soon = soon;
+    this.#next = new NextTurn(() => this.#turn(), soon);
   }
 
   /** True: now. False: in one of the next turns, when `later` is called. */
   take(bytes: number, later: () => void): boolean {
     if (bytes < SMALL_WORK_BYTES) return true;
-    this.#call();
+    this.#next.ask();
     if (!this.#fits(bytes) || this.#waiting.length > 0) {
       this.#waiting.push({ bytes, act: later });
       return false;
@@ -51,15 +74,7 @@ export class Turns {
     return bytes <= this.#left || this.#left === TURN_BYTES;
   }
 
-  #call(): void {
-    if (this.#isDue) return;
-    this.#isDue = true;
-    this.#soon(this.#next);
-  }
-
-  /** One function for all turns. */
-  readonly #next = (): void => {
-    this.#isDue = false;
+  #turn(): void {
     this.#left = TURN_BYTES;
     let done = 0;
     for (const { bytes, act } of this.#waiting) {
@@ -69,8 +84,8 @@ export class Turns {
       act();
     }
     this.#waiting.splice(0, done);
-    if (done > 0) this.#call();
-  };
+    if (done > 0) this.#next.ask();
+  }
 }
 
 /** All large work of a process shares its one event loop. */
