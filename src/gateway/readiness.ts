@@ -1,6 +1,8 @@
 // When agents may be sent to a gateway: once every server that it starts by itself was tried or is known from before, and
 // in any case after a short while. It has no clock and starts nothing; it is told.
 
+import type { GatewayEngine } from "../contracts/engine/engine.js";
+
 /** An agent introduces itself at once. For one that does not, the servers are started all the same. */
 export const AGENT_WAIT_MS = 2_000;
 
@@ -46,4 +48,9 @@ export class Readiness {
     this.#ready ||= this.#untried.size === 0 || nowMs >= this.#dueMs;
     return this.#ready;
   }
+}
+
+/** Whether agents may be sent to a gateway: without its engine too, unless the config says otherwise. */
+export function isThereForAgents(engine: GatewayEngine | undefined): boolean {
+  return engine?.isNeededToBeReady !== true || engine.status().state === "connected";
 }
