@@ -273,30 +273,41 @@ describe("the disk", () => {
     expect([state, JSON.parse(result ?? "{}")]).toMatchObject(["done", { structuredContent: { made: 1 } }]);
   });
 
-  it.each<[what: string, more: object]>([
-    ["another version", { v: 9, more: 1 }],
-    ["a state that is not known", { state: "paused" }],
-    ["a place for its key that is not known", { terms: { ...KEYED, key: { in: "header", path: ["x"] } } }],
-    ["a lane that is not known", { terms: { ...KEYED, lane: { by: "tenant" } } }],
-    ["another say on unknown outcomes", { terms: { ...KEYED, onUnknown: "ask" } }],
-  ])("has a record of %s: it is held and shown, and never sent nor dropped [ack-is-durable]", async (_, more) => {
-    const { id } = await world.queued({ n: 1 });
-    const [[key, record] = ["", {}]] = store.map<object>("outbox").entries();
-    await world.outbox.close();
-    const strange = { ...record, ...more };
-    await store.map("outbox").put(key, strange);
-    const next = world.again();
-    await next.pass(60_000);
-    expect(next.sent).toEqual([]);
-    expect(next.desk.list({ limit: 10 })).toMatchObject([{ id, state: "queued", principal: "anna" }]);
-    expect(next.desk.show(id)?.heldFor).toContain("another version");
-    await expect(next.desk.retry(id)).rejects.toThrow(/another version/);
-    next.call({});
-    await next.rest();
-    expect(next.records).toHaveLength(2);
-    expect(store.map("outbox").get(key)).toEqual(JSON.parse(JSON.stringify(strange)));
-    await next.outbox.close();
-  });
+  const OTHER = "another version of Toolway";
+  const WORDS = "words that this program does not know";
+  it.each<[what: string, more: object, told: string, untold: string]>([
+    ["another version", { v: 9, more: 1 }, OTHER, WORDS],
+    ["a state that is not known", { state: "paused" }, WORDS, OTHER],
+    [
+      "a place for its key that is not known",
+      { terms: { ...KEYED, key: { in: "header", path: ["x"] } } },
+      WORDS,
+      OTHER,
+    ],
+    ["a lane that is not known", { terms: { ...KEYED, lane: { by: "tenant" } } }, WORDS, OTHER],
+    ["another say on unknown outcomes", { terms: { ...KEYED, onUnknown: "ask" } }, WORDS, OTHER],
+  ])(
+    "has a record of %s: it is held and shown as what it is, and never sent nor dropped [ack-is-durable]",
+    async (_, more, told, untold) => {
+      const { id } = await world.queued({ n: 1 });
+      const [[key, record] = ["", {}]] = store.map<object>("outbox").entries();
+      await world.outbox.close();
+      const strange = { ...record, ...more };
+      await store.map("outbox").put(key, strange);
+      const next = world.again();
+      await next.pass(60_000);
+      expect(next.sent).toEqual([]);
+      expect(next.desk.list({ limit: 10 })).toMatchObject([{ id, state: "queued", principal: "anna" }]);
+      expect(next.desk.show(id)?.heldFor).toContain(told);
+      expect(next.desk.show(id)?.heldFor).not.toContain(untold);
+      await expect(next.desk.retry(id)).rejects.toThrow(told);
+      next.call({});
+      await next.rest();
+      expect(next.records).toHaveLength(2);
+      expect(store.map("outbox").get(key)).toEqual(JSON.parse(JSON.stringify(strange)));
+      await next.outbox.close();
+    },
+  );
 });
 
 describe("clocks", () => {

@@ -14,7 +14,7 @@ import type {
 import { ExpectedError } from "../runtime/expected-error.js";
 import { holdOfLane, type KeptWrite, type WriteLane } from "./lanes/lane.js";
 import type { Step } from "./lanes/step.js";
-import type { StrangeRecord } from "./lanes/write.js";
+import { RECORD_VERSION, type StrangeRecord } from "./lanes/write.js";
 import type { Outbox } from "./outbox.js";
 import type { ChangeListener } from "./parts.js";
 
@@ -221,5 +221,9 @@ function strangeEntry(strange: StrangeRecord): OutboxEntry {
 }
 
 function strangeWhy({ version }: StrangeRecord): string {
-  return `it was written by another version of Toolway (its record has "v": ${version}). It is kept as it is: start that version to deliver it, or drop it.`;
+  const what =
+    version === String(RECORD_VERSION)
+      ? `its record is of this version ("v": ${version}), and has words that this program does not know. It is kept as it is: start the Toolway that wrote it`
+      : `it was written by another version of Toolway (its record has "v": ${version}). It is kept as it is: start that version`;
+  return `${what} to deliver it, or drop it.`;
 }
