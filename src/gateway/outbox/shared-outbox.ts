@@ -37,6 +37,7 @@ export function openSharedOutbox(
     peers,
     clock: systemClock,
     status: () => engine.status(),
+    watch: (listener) => engine.watch(listener),
     make: ({ mayAct, ...own }) => {
       const send: OutboxParts["send"] = (call, server, tool) => {
         if (!mayAct()) throw new Fault("unavailable", "Another gateway keeps this server's writes by now.");

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { DONE as DONE_THERE, eachWorld, KEYED, TOOL, World } from "../../../test/fixtures/outbox/world.js";
 import type { EngineStatus } from "../../contracts/engine/engine.js";
 import type { Partitions } from "../../contracts/engine/partitions.js";
-import { PeerError, type Peers } from "../../contracts/engine/peers.js";
+import { type PeerAsk, PeerError, type Peers } from "../../contracts/engine/peers.js";
 import { ownToolName } from "../../contracts/names.js";
 import type { OutboxTerms } from "../../contracts/outbox.js";
 import type { AgentCall } from "../../contracts/service.js";
@@ -10,7 +10,7 @@ import type { Store } from "../../contracts/store.js";
 import { parseMessage, type RequestMessage } from "../../protocol/message.js";
 import { type Reply, renderReply } from "../../protocol/reply.js";
 import { StoreError } from "../../store/store-error.js";
-import { decodeReply, encodeReply, factsOf, frame, unframe } from "./passed-call.js";
+import { type CallFacts, decodeReply, encodeReply, factsOf, frame, unframe } from "./passed-call.js";
 import { PASS_TAKE, SharedOutbox } from "./shared-outbox.js";
 
 const CONNECTED = { state: "connected", sinceMs: 0, nextTryMs: undefined } as EngineStatus;
@@ -27,6 +27,7 @@ function world(answer: (asked: Asked, nth: number) => Promise<Uint8Array>) {
   let nowMs = 0;
   const owners = { now: "b" as string | undefined };
   const engine = { now: CONNECTED };
+  const watchers = new Set<(status: EngineStatus) => void>();
   const asked: Asked[] = [];
   const done: string[] = [];
   const listeners = new Set<(partition: number) => void>();
@@ -43,11 +44,14 @@ function world(answer: (asked: Asked, nth: number) => Promise<Uint8Array>) {
   } as unknown as Partitions;
   const peers = {
     answer: () => () => {},
-    async ask(peer: string, kind: string, body: Uint8Array) {
+    async ask(peer: string, kind: string, body: Uint8Array, { signal }: PeerAsk) {
       const [head] = unframe<{ minted?: string; call?: { pass: string }; pass?: string }>(body);
       const one = { peer, kind, minted: head.minted, pass: head.call?.pass ?? head.pass ?? "" };
       asked.push(one);
-      return answer(one, asked.length);
+      const given = new Promise<never>((_, reject) =>
+        signal?.addEventListener("abort", () => reject(new PeerError("late", "No longer waited for."))),
+      );
+      return Promise.race([answer(one, asked.length), given]);
     },
   } as unknown as Peers;
   const outbox = new SharedOutbox({
@@ -56,6 +60,10 @@ function world(answer: (asked: Asked, nth: number) => Promise<Uint8Array>) {
     peers,
     clock: { now: () => nowMs, wall: () => nowMs },
     status: () => engine.now,
+    watch: (listener) => {
+      watchers.add(listener);
+      return () => watchers.delete(listener);
+    },
     make: () => {
       throw new Error("It owns nothing.");
     },
@@ -75,7 +83,11 @@ function world(answer: (asked: Asked, nth: number) => Promise<Uint8Array>) {
   const pass = (ms: number) => {
     nowMs += ms;
   };
-  return { asked, done, engine, replied, take, change, pass };
+  const turn = (status: EngineStatus) => {
+    engine.now = status;
+    for (const watcher of [...watchers]) watcher(status);
+  };
+  return { asked, done, engine, turn, watchers, replied, take, change, pass };
 }
 
 const call = {
@@ -127,7 +139,40 @@ describe("a call that is passed to the gateway that keeps its server's writes", 
       throw new PeerError("late", "It said nothing.");
     });
     late.take();
-    expect(await late.replied).toContain("whether it was queued is unknown");
+    expect(await late.replied).toContain("Whether it was queued is unknown");
+    expect(late.done).toEqual([]);
+  });
+
+  it("is refused as soon as it is known that the engine has no room for whoever would have it in hand [engine-away] [engine-outbox]", async () => {
+    const full = "The engine has no room: maximum bytes exceeded. Give its stream or account more.";
+    const without = { ...CONNECTED, full } as EngineStatus;
+    const nobody = world(async () => DONE);
+    nobody.change(undefined);
+    nobody.engine.now = without;
+    nobody.take();
+    expect(await nobody.replied).toContain(`Not sent, and not queued: ${full}`);
+    expect([nobody.asked, nobody.done]).toEqual([[], ["given back"]]);
+    // Its lease is over, and nobody can say so in the engine.
+    const silent = world(async () => frame({ kind: "not-owner" }));
+    silent.take();
+    await expect.poll(() => silent.asked.length).toBe(1);
+    silent.engine.now = without;
+    expect(await silent.replied).toContain(`Not sent, and not queued: ${full}`);
+    expect(silent.done).toEqual(["given back"]);
+    // Whoever may still act knows keys, and says by itself what it cannot write.
+    const acting = world(async () => DONE);
+    acting.engine.now = without;
+    acting.take();
+    expect(await acting.replied).toContain('"result"');
+    // What may have been taken before is not called refused.
+    const late = world(async (_, nth) => {
+      if (nth > 1) return frame({ kind: "not-owner" });
+      queueMicrotask(() => late.change("c"));
+      throw new PeerError("late", "It said nothing.");
+    });
+    late.engine.now = without;
+    late.take();
+    expect(await late.replied).toContain(`Whether it was queued is unknown: ${full}`);
     expect(late.done).toEqual([]);
   });
 
@@ -169,19 +214,28 @@ describe("a call that is passed to the gateway that keeps its server's writes", 
     expect(stays.done).toEqual(["given back"]);
   });
 
-  it("is unknown, and not refused, where it was asked for before the engine went away [engine-away] [unknown-is-said]", async () => {
-    const late = world(async () => {
-      late.engine.now = { state: "away", sinceMs: 0, nextTryMs: 8_000 } as EngineStatus;
-      late.pass(7_000);
-      if (late.asked.length > 1) {
-        late.pass(60_000);
-        throw new PeerError("away", "The engine is away.");
-      }
-      throw new PeerError("late", "It said nothing.");
-    });
+  it("is passed again under its key, and not waited for, where the connection broke while it was asked for [engine-away] [engine-outbox] [no-double-effect]", async () => {
+    // The owner's answer went out while nobody was there to hear it.
+    const lost = world((_, nth) => (nth > 1 ? DONE : new Promise(() => {})));
+    lost.take();
+    await expect.poll(() => lost.asked.length).toBe(1);
+    lost.turn({ state: "away", sinceMs: 0, nextTryMs: 100 } as EngineStatus);
+    lost.turn(CONNECTED);
+    expect(await lost.replied).toContain('"result"');
+    expect(lost.asked[1]).toEqual(lost.asked[0]);
+    expect([lost.done, lost.watchers.size]).toEqual([[], 0]);
+  });
+
+  it("is unknown, and not refused, where it was asked for before the engine went away, as soon as that is known to last [engine-away] [unknown-is-said]", async () => {
+    const late = world((_, nth) =>
+      nth > 1 ? Promise.reject(new PeerError("away", "The engine is away.")) : new Promise(() => {}),
+    );
     late.take();
-    expect(await late.replied).toContain("whether it was queued is unknown");
-    expect(late.asked.length).toBe(2);
+    await expect.poll(() => late.asked.length).toBe(1);
+    late.turn({ state: "away", sinceMs: 0, nextTryMs: 8_000 } as EngineStatus);
+    await expect.poll(() => late.asked.length).toBe(2);
+    late.pass(7_000);
+    expect(await late.replied).toMatch(/Whether it was queued is unknown: .* The next try to reach it is in 1\.0 s\./);
     expect(late.done).toEqual([]);
   });
 
@@ -246,17 +300,33 @@ describe("a call that is passed here", () => {
       peers: { answer } as unknown as Peers,
       clock: { now: () => 0, wall: () => 0 },
       status: () => CONNECTED,
+      watch: () => () => {},
       make: () => ({ outbox: kept.outbox, operations: kept.desk }),
       targetOf: () => "ours",
       deliver: () => {},
       giveBack: () => {},
     });
     await outbox.taken(1, store);
-    return async (passed: AgentCall, head: { minted: string; target: string; terms?: OutboxTerms }) => {
-      const whole = { server: "tracker", tool: TOOL, ...head, call: factsOf(passed) };
+    type Head = { minted: string; target: string; terms?: OutboxTerms; call?: CallFacts };
+    return async (passed: AgentCall, head: Head) => {
+      const whole = { server: "tracker", tool: TOOL, call: factsOf(passed), ...head };
       return decodeReply(await onTake(frame(whole)));
     };
   };
+
+  it("is one call however often it is passed, and each time gets its answer [engine-outbox] [no-double-effect]", async () => {
+    const takeAs = await owner();
+    const { call: passed } = kept.make({ title: "a" });
+    const body = { minted: "minted", target: "ours", call: factsOf(passed) };
+    const answers = [takeAs(passed, body), takeAs(passed, body)];
+    await kept.rest();
+    expect(kept.sent).toHaveLength(1);
+    await kept.answer(DONE_THERE);
+    // One that comes after the answer is known by its key.
+    answers.push(takeAs(passed, body));
+    for (const answer of await Promise.all(answers)) expect(answer).toMatchObject({ kind: "replied" });
+    expect([kept.records.length, kept.sent.length, kept.givenBack]).toEqual([1, 1, 1]);
+  });
 
   it("joins the write that an owner before kept under its key where its server's name means another, and is kept under no other [engine-entries] [no-double-effect]", async () => {
     const takeAs = await owner();
@@ -345,6 +415,7 @@ describe("a call that was taken here before another gateway had its partition, a
       peers: peers as unknown as Peers,
       clock: { now: () => 0, wall: () => 0 },
       status: () => CONNECTED,
+      watch: () => () => {},
       make: ({ passOn, giveBack }) => {
         const { outbox: own, desk } = new World(store, { passOn, giveBack });
         return { outbox: own, operations: desk };

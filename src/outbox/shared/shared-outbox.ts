@@ -66,6 +66,8 @@ export interface SharedOutboxOptions {
   readonly clock: Clock;
   /** Of the engine that all of them share, by this clock. */
   readonly status: () => EngineStatus;
+  /** Tells each change of it, until what it returns is called. */
+  readonly watch: (listener: (status: EngineStatus) => void) => () => void;
   readonly make: (parts: PartitionParts) => OpenPartition;
   /** Which server a name means here. */
   readonly targetOf?: (server: string) => string | undefined;
@@ -111,7 +113,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
   readonly #open = new Map<number, OpenPartition>();
   readonly #listeners = new Set<ChangeListener>();
   /** Calls of other gateways that are waited for, by the name of their passing. */
-  readonly #passed = new Map<string, PassedCall>();
+  readonly #passed = new Map<string, { readonly call: PassedCall; readonly answer: Promise<Uint8Array> }>();
   readonly #unanswer: (() => void)[];
   #mayDeliver = false;
   #telling = 0;
@@ -124,7 +126,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       peers.answer(PASS_TAKE, (_, body) => this.#onTake(body)),
       peers.answer(PASS_CANCEL, async (_, body) => {
         const [{ pass, reason }] = unframe<{ pass: string; reason?: string }>(body);
-        this.#passed.get(pass)?.onCancel?.(reason);
+        this.#passed.get(pass)?.call.onCancel?.(reason);
         return frame({});
       }),
       peers.answer(PASS_CHANGED, async (_, body) => {
@@ -282,89 +284,95 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
         this.#takeHere(passing, isAsked);
         return;
       }
-      if (!isAsked) {
-        const absence = this.#absence();
-        if (absence !== undefined) return refuse(new Fault("unavailable", absence));
-      }
+      const absence = this.#absence();
+      if (absence !== undefined) return refuse(isAsked ? unknown(absence) : notSent(absence));
       const owner = partitions.ownerOf(partition);
-      if (owner === undefined || owner === self) {
-        await this.#moved(partition, Math.min(leftMs, LOOK_MS));
-        continue;
+      let isInHand = owner !== undefined && owner !== self;
+      if (owner !== undefined && isInHand) {
+        asked = owner;
+        const wasAsked: boolean = isAsked;
+        isAsked = true;
+        try {
+          const answer = decodeReply(await this.#ask(owner, partition, kind, body, leftMs));
+          if (answer.kind === "replied") {
+            call.onCancel = undefined;
+            if (answer.isGivenBack && !wasAsked) passing.givesBack();
+            call.reply(answer.reply);
+            return;
+          }
+          isAsked = wasAsked;
+          if (answer.kind === "not-kept") {
+            call.onCancel = undefined;
+            attempt(call, () => passing.notKept(wasAsked));
+            return;
+          }
+          isInHand = false;
+        } catch (error) {
+          const { code } = error as PeerError;
+          if (code === "away" || code === "busy") isAsked = wasAsked;
+          else if (code !== "late") {
+            const text = `The gateway that keeps this server's writes could not take it: ${messageOf(error)}`;
+            return refuse(new Fault("unavailable", text));
+          }
+          isInHand = code !== "away";
+        }
       }
-      const given = new AbortController();
-      const unwatch = partitions.onChange((changed) => {
-        if (changed === partition && partitions.ownerOf(partition) !== owner) given.abort();
-      });
-      asked = owner;
-      const wasAsked: boolean = isAsked;
-      isAsked = true;
-      try {
-        const answer = decodeReply(await peers.ask(owner, kind, body, { timeoutMs: leftMs, signal: given.signal }));
-        if (answer.kind === "replied") {
-          call.onCancel = undefined;
-          if (answer.isGivenBack && !wasAsked) passing.givesBack();
-          call.reply(answer.reply);
-          return;
-        }
-        isAsked = wasAsked;
-        if (answer.kind === "not-kept") {
-          call.onCancel = undefined;
-          attempt(call, () => passing.notKept(wasAsked));
-          return;
-        }
-      } catch (error) {
-        const { code } = error as PeerError;
-        if (code === "away" || code === "busy") isAsked = wasAsked;
-        else if (code !== "late") {
-          refuse(
-            new Fault(
-              "unavailable",
-              `The gateway that keeps this server's writes could not take it: ${messageOf(error)}`,
-            ),
-          );
-          return;
-        }
-      } finally {
-        unwatch();
-      }
-      await this.#moved(partition, LOOK_MS);
+      // Who has it in hand has to be written down too: until there is room, nobody will.
+      const { full } = this.#options.status();
+      if (!isInHand && full !== undefined) return refuse(isAsked ? unknown(full) : notSent(full));
+      await this.#moved(partition, Math.min(leftMs, LOOK_MS));
     }
     if (isOver) return;
     const seconds = PASS_MS / 1000;
     if (!isAsked) {
-      const text = `Not sent, and not queued: no gateway had this server's writes in hand for ${seconds} s. Call again.`;
-      return refuse(new Fault("unavailable", text));
+      return refuse(notSent(`no gateway had this server's writes in hand for ${seconds} s. Call again.`));
     }
-    const text = `The gateway that keeps this server's writes did not answer for ${seconds} s: whether it was queued is unknown. Ask for your receipts before you call again.`;
-    refuse(new Fault("outcome-unknown", text));
+    refuse(unknown(`the gateway that keeps this server's writes did not answer for ${seconds} s.`));
   }
 
-  /** Runs what another gateway passed on; resolves with what goes back. */
-  run(facts: CallFacts, handle: (call: PassedCall) => boolean): Promise<Uint8Array> {
-    return new Promise((resolve) => {
-      const moved = () => {
-        this.#passed.delete(facts.pass);
-        resolve(frame({ kind: "not-owner" }));
-      };
-      const call = new PassedCall(
-        facts,
-        (reply) => {
-          this.#passed.delete(facts.pass);
-          resolve(encodeReply(reply, call.isGivenBack));
-        },
-        moved,
-      );
-      // Bounded by the questions that are answered at one time.
-      this.#passed.set(facts.pass, call);
-      try {
-        if (handle(call)) return;
-        this.#passed.delete(facts.pass);
-        resolve(frame({ kind: "not-kept" }));
-      } catch (error) {
-        call.isGivenBack = true;
-        call.reply({ kind: "error", error: toRpcError(error) });
-      }
+  /** Given up, as `late`, where another owns it by then, and where we are cut off: an answer that is sent meanwhile does not come. */
+  async #ask(owner: string, partition: number, kind: string, body: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
+    const { partitions, peers, watch } = this.#options;
+    const given = new AbortController();
+    const unwatch = partitions.onChange((changed) => {
+      if (changed === partition && partitions.ownerOf(partition) !== owner) given.abort();
     });
+    const unwatchEngine = watch(({ state }) => {
+      if (state !== "connected") given.abort();
+    });
+    try {
+      return await peers.ask(owner, kind, body, { timeoutMs, signal: given.signal });
+    } finally {
+      unwatch();
+      unwatchEngine();
+    }
+  }
+
+  /** Runs what another gateway passed on; resolves with what goes back. One that is passed again is the same call. */
+  run(facts: CallFacts, handle: (call: PassedCall) => boolean): Promise<Uint8Array> {
+    const same = this.#passed.get(facts.pass);
+    if (same !== undefined) return same.answer;
+    let end = (_: Uint8Array | Promise<Uint8Array>) => {};
+    const answer = new Promise<Uint8Array>((resolve) => {
+      end = (given) => {
+        this.#passed.delete(facts.pass);
+        resolve(given);
+      };
+    });
+    const call = new PassedCall(
+      facts,
+      (reply) => end(encodeReply(reply, call.isGivenBack)),
+      () => end(frame({ kind: "not-owner" })),
+    );
+    // Bounded by the questions that are answered at one time.
+    this.#passed.set(facts.pass, { call, answer });
+    try {
+      if (!handle(call)) end(frame({ kind: "not-kept" }));
+    } catch (error) {
+      call.isGivenBack = true;
+      call.reply({ kind: "error", error: toRpcError(error) });
+    }
+    return answer;
   }
 
   async #onTake(body: Uint8Array): Promise<Uint8Array> {
@@ -393,8 +401,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     const { state, sinceMs, nextTryMs } = status();
     const nowMs = clock.now();
     if (state === "connected" || nowMs - sinceMs < AWAY_MS) return undefined;
-    const what =
-      "Not sent, and not queued: there is no connection to the engine that this server's writes are kept in.";
+    const what = "there is no connection to the engine that this server's writes are kept in.";
     if (nextTryMs === undefined) return what;
     return `${what} The next try to reach it is in ${(Math.max(0, nextTryMs - nowMs) / 1000).toFixed(1)} s.`;
   }
@@ -431,6 +438,17 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
         .finally(() => this.#telling--);
     }
   }
+}
+
+/** `why` is a sentence, as all of these are. */
+function notSent(why: string): Fault {
+  return new Fault("unavailable", `Not sent, and not queued: ${why}`);
+}
+
+/** Another gateway was asked to keep it, and nothing was heard of it since. */
+function unknown(why: string): Fault {
+  const text = `Whether it was queued is unknown: ${why} Ask for your receipts before you call again.`;
+  return new Fault("outcome-unknown", text);
 }
 
 function attempt(call: AgentCall, send: () => void): void {

@@ -44,8 +44,8 @@ interface ApiError {
 
 const WRONG_LAST_SEQUENCE = 10071;
 const NO_MESSAGE: ReadonlySet<unknown> = new Set([10037, 10043, 10057]);
-/** The stream, the account or the disk has no room: 10077 and 10047, 10023. */
-const NO_ROOM: ReadonlySet<unknown> = new Set([10077, 10047, 10023]);
+/** The stream, the account or the disk has no room: 10077, 10002, 10047 and 10023. */
+const NO_ROOM: ReadonlySet<unknown> = new Set([10077, 10002, 10047, 10023]);
 /** No leader, or not now. */
 const FOR_NOW: ReadonlySet<unknown> = new Set([10008, 10009, 10076, 10039]);
 
