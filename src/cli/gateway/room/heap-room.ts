@@ -8,6 +8,7 @@ import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from "n
 import { runInNewContext } from "node:vm";
 import type { HeldWatcher } from "../../../runtime/memory/held-bytes.js";
 import { MIB } from "../../../runtime/sizes.js";
+import { keepTickShape } from "./kept-tick.js";
 import { FLAGS_BEFORE, START_FLAGS, START_GROWTH, setFlags } from "./start-room.js";
 
 /**
@@ -56,6 +57,8 @@ let growth = START_GROWTH;
 let timer: NodeJS.Timeout | undefined;
 let isMuch = false;
 let collectYoung: (() => void) | undefined;
+/** Held for as long as the process lives. */
+const held = new Set<object>();
 
 function look(): void {
   lookAtAll();
@@ -125,6 +128,7 @@ const ungrown = (flags: readonly string[]) => [...flags, percentFlag(0)];
 /** From now on, for this process. To be called by a process that is a gateway; it tells how much it holds. */
 export function makeHeapRoom(): HeldWatcher {
   if (timer === undefined) {
+    held.add(keepTickShape());
     // A heap that starts is small; and V8's code, which is kept for these flags, is good for each start then.
     percent = MOST_PERCENT;
     setFlagsFromString(percentFlag(percent));
