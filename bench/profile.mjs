@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { equipment, startCollector } from "./equipment.mjs";
 import { sumUp } from "./profile-groups.mjs";
+import { definition, toolNames } from "./servers/answers.mjs";
 import { stdioEntry } from "./servers/index.mjs";
 import { startNats } from "./servers/nats.mjs";
 
@@ -33,6 +34,7 @@ const { values } = parseArgs({
 
 /** As many as the workload `list` has. */
 const LIST_SERVERS = 20;
+const LIST_TOOLS = 25;
 
 const HELP = `node bench/profile.mjs [options]
 
@@ -145,7 +147,7 @@ async function startServer() {
 
 /** A legacy server in a few lines: it answers at once. */
 async function startUpstream() {
-  const tools = [{ name: "echo", inputSchema: { type: "object", properties: { text: { type: "string" } } } }];
+  const tools = toolNames(values.ask === "list" ? LIST_TOOLS : 1).map(definition);
   const answers = {
     initialize: (params) => ({
       protocolVersion: params.protocolVersion,

@@ -73,7 +73,8 @@ function resultText(name, extra) {
   return Buffer.from(`${JSON.stringify(resultOf(name)).slice(0, -1)}${extra}}}`);
 }
 
-function definition(name) {
+/** A tool as a list has it. */
+export function definition(name) {
   return {
     name,
     title: `The tool ${name}`,
