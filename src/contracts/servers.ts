@@ -10,6 +10,8 @@ import type { ListKind, ServerIntro, Upstream } from "./upstream.js";
 export interface Servers {
   readonly names: readonly string[];
   readonly all: Iterable<ServerHandle>;
+  /** Those of `names`, in that order. It is another array once one of them is another. */
+  readonly handles: readonly ServerHandle[];
   get(name: string): ServerHandle | undefined;
   /** What was kept for this session alone is closed. */
   sessionClosed(sessionKey: string): void;
@@ -26,9 +28,9 @@ export interface ServerHandle {
   readonly firstTry: Promise<void>;
   /**
    * Somebody asks for a list, or for what it does not have. The reading that is worth a short wait; undefined where what
-   * is known is as good as it gets. It never rejects, and starts no server.
+   * is known is as good as it gets. It never rejects, and starts no server. `nowMs` is given where many are asked at once.
    */
-  renew?(kind: ListKind, why: "asked" | "missed"): Promise<void> | undefined;
+  renew?(kind: ListKind, why: "asked" | "missed", nowMs?: number): Promise<void> | undefined;
   /** Whether a request may be sent twice: it reads, or somebody vouches that twice is once. Where it is absent, none may. */
   mayRepeat?(method: string, subject: OwnName | undefined): boolean;
   /** Why it is not up, or has not shown what it has. */

@@ -157,9 +157,11 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     transportOf: (server) => transportOf(servers.supervised(server)?.spec),
     isAnyAway: ({ caller, scope }) => {
       let view: View | undefined;
-      for (const { name, isFailing } of servers.all) {
+      for (const server of servers.all) {
         // Asked at each list: what its agent sees is looked at where a server is failing, and of that one alone.
-        if (!isFailing || (scope !== undefined && name !== scope)) continue;
+        if (!server.isFailing) continue;
+        const { name } = server;
+        if (scope !== undefined && name !== scope) continue;
         view ??= pipeline.access.view(caller, scope);
         if (pipeline.access.sees(caller.principal, name) && catalog.showsAny(name, view)) return true;
       }

@@ -5,7 +5,7 @@ import type { View } from "../catalog/view.js";
 import type { Caller, Principal } from "../contracts/caller.js";
 import type { OwnToolName } from "../contracts/names.js";
 import type { Pins } from "../contracts/pins.js";
-import type { ServerHandle, Servers } from "../contracts/servers.js";
+import type { ServerHandle } from "../contracts/servers.js";
 import type { ProgramGuard } from "../policy/guard.js";
 import { type Decision, decide, type Policy, seesServer } from "../policy/policy.js";
 import { Fault, type RefusalRule } from "../protocol/errors.js";
@@ -116,22 +116,22 @@ export class Access {
     return this.#guard.decide(principal, server, undefined).kind === "allow";
   }
 
-  /** Those of the named servers that the principal may know of. Each list that is asked for comes by here. */
-  seen(principal: Principal, servers: Servers, names: readonly string[]): ServerHandle[] {
-    const seen: ServerHandle[] = [];
-    for (const name of names) {
-      const server = servers.get(name);
-      if (server !== undefined && this.sees(principal, name)) seen.push(server);
-    }
-    return seen;
+  /** Those of the servers that the principal may know of. Each list that is asked for comes by here. */
+  seen(principal: Principal, servers: readonly ServerHandle[]): readonly ServerHandle[] {
+    if (this.#isOpenTo(principal) && this.policy.unlisted === "allow") return servers;
+    return servers.filter(({ name }) => this.sees(principal, name));
+  }
+
+  /** Nothing is said of who may use what, so that no server and no tool need be asked about by itself. */
+  #isOpenTo({ needsRole }: Principal): boolean {
+    return this.policy.roles.size === 0 && this.menus === undefined && !this.#guard.isSet && needsRole !== true;
   }
 
   view({ principal, era }: Caller, scope: string | undefined): View {
-    const isOpen = this.policy.roles.size === 0 && this.menus === undefined && !this.#guard.isSet;
     return {
       scope,
       era,
-      common: isOpen && principal.needsRole !== true,
+      common: this.#isOpenTo(principal),
       key: this.#viewKey(principal),
       changing: this.#guard.isSet,
       allows: (server, tool) => {

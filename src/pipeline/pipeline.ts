@@ -89,7 +89,7 @@ export interface PipelineDeps {
 export class Pipeline implements Service {
   readonly #catalog: Catalog;
   readonly #deps: PipelineDeps;
-  readonly #firstLists = new FirstLists();
+  readonly #firstLists = new FirstLists((server, kind) => this.#catalog.counts(server)[kind] === 0);
   readonly sessions: OpenAgents;
   readonly access: Access;
   readonly contexts = new Contexts();
@@ -286,14 +286,10 @@ export class Pipeline implements Service {
       const cursor = message.params?.["cursor"];
       if (cursor !== undefined && typeof cursor !== "string") throw new Fault("invalid", '"cursor" is a string.');
       // Pages that follow are of the list that the first one was of.
-      const seen = cursor === undefined ? this.#seen(call) : [];
-      const readings = renewalsOf(seen, [kind], "asked");
-      const isEmpty = (name: string) => this.#catalog.counts(name)[kind] === 0;
-      const tries = this.#firstLists.tries(seen, isEmpty, this.#deps.now());
-      const list = () => this.#list(call, kind, cursor);
-      if (tries.length > 0) this.#afterRenewal(call, [...readings, ...tries], list, this.#firstLists.withinMs);
-      else if (readings.length > 0) this.#afterRenewal(call, readings, list);
-      else list();
+      const wait =
+        cursor === undefined ? this.#firstLists.waitFor(this.#seen(call), kind, this.#deps.now()) : undefined;
+      if (wait === undefined) this.#list(call, kind, cursor);
+      else this.#afterRenewal(call, wait.readings, () => this.#list(call, kind, cursor), wait.withinMs);
       return;
     }
     switch (message.method) {
@@ -388,8 +384,11 @@ export class Pipeline implements Service {
   }
 
   /** These servers, as far as the principal may know of them. */
-  #seen({ caller, scope }: AgentCall, names = scope === undefined ? this.#servers.names : [scope]): ServerHandle[] {
-    return this.access.seen(caller.principal, this.#servers, names);
+  #seen({ caller, scope }: AgentCall, names?: readonly string[]): readonly ServerHandle[] {
+    const servers = this.#servers;
+    const of = names ?? (scope === undefined ? undefined : [scope]);
+    const meant = of === undefined ? servers.handles : of.flatMap((name) => servers.get(name) ?? []);
+    return this.access.seen(caller.principal, meant);
   }
 
   #findTools(call: AgentCall): void {

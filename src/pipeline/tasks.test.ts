@@ -124,6 +124,7 @@ function setUp({ roles = {}, map, limits, key = randomBytes(32), servers }: SetU
   const hosted: Servers = {
     names: [...all.keys()],
     all: all.values(),
+    handles: [...all.values()],
     get: (name) => all.get(name),
     sessionClosed() {},
   };

@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Agent } from "../../test/fixtures/agent.js";
 import { names, StandInServer, setUpPipeline, tools } from "../../test/fixtures/pipeline.js";
+import { compilePolicy, type PolicyConfig } from "../policy/policy.js";
 import { FirstLists, renewed } from "./wait-for-lists.js";
 
 afterEach(() => void vi.useRealTimers());
@@ -12,17 +13,16 @@ describe("the wait for a first list", () => {
   const server = (name: string, listed = false) => ({ name, listed, firstTry: never });
 
   it("is a second from the first question on, for each server once [one-bad-server]", () => {
-    const first = new FirstLists();
-    const isEmpty = () => true;
-    expect(first.tries([server("a")], isEmpty, 0)).toHaveLength(1);
-    expect(first.tries([server("a"), server("b")], isEmpty, 999)).toHaveLength(2);
-    expect(first.tries([server("a"), server("b")], isEmpty, 1_000)).toHaveLength(1);
-    expect(first.tries([server("a"), server("b")], isEmpty, 60_000)).toEqual([]);
+    const first = new FirstLists(() => true);
+    expect(first.tries([server("a")], "tools", 0)).toHaveLength(1);
+    expect(first.tries([server("a"), server("b")], "tools", 999)).toHaveLength(2);
+    expect(first.tries([server("a"), server("b")], "tools", 1_000)).toHaveLength(1);
+    expect(first.tries([server("a"), server("b")], "tools", 60_000)).toEqual([]);
   });
 
   it("is not for servers that were read, nor for those that are known from before [menu-survives]", () => {
-    const first = new FirstLists();
-    expect(first.tries([server("read", true), server("kept")], (name) => name !== "kept", 0)).toEqual([]);
+    const first = new FirstLists((name) => name !== "kept");
+    expect(first.tries([server("read", true), server("kept")], "tools", 0)).toEqual([]);
   });
 });
 
@@ -67,4 +67,37 @@ it("a first list is not empty where a server is up a moment later, and list_chan
   pipeline.fromServers.onList("late", "tools", tools("write"));
   expect(agent.heardMethods()).toContain("notifications/tools/list_changed");
   expect(await names(agent)).toEqual(["soon__read", "late__write"]);
+});
+
+it("each list asks every server that its agent may know of whether it may be old, by the rules of that moment [menu-current]", async () => {
+  const servers = [new StandInServer("a"), new StandInServer("b")];
+  const asked: string[] = [];
+  for (const server of servers) {
+    const renew = (kind: string, why: string, nowMs: number) =>
+      void asked.push(`${server.name} ${kind} ${why} ${nowMs}`);
+    Object.assign(server, { renew });
+  }
+  const { pipeline } = setUpPipeline(servers);
+  for (const { name } of servers) pipeline.onList(name, "tools", tools("read"));
+  const agent = new Agent({ pipeline }, "ada");
+  const lists = async () => {
+    asked.length = 0;
+    return [await names(agent), [...asked]];
+  };
+  const all = ["a tools asked 0", "b tools asked 0"];
+  const both = [["a__read", "b__read"], all];
+  expect(await lists()).toEqual(both);
+  const rules = (roles: PolicyConfig["roles"], unlistedRoles: "allow" | "deny" = "allow") =>
+    pipeline.setPolicy(compilePolicy({ roles, unlistedRoles }));
+  const onlyB = [["b__read"], ["b tools asked 0"]];
+  rules({ default: { deny: ["a"] } });
+  expect(await lists()).toEqual(onlyB);
+  expect(await lists()).toEqual(onlyB);
+  // Nothing is said of any role, and a role of which nothing is said may do nothing.
+  rules({}, "deny");
+  expect(await lists()).toEqual([[], []]);
+  rules({});
+  expect(await lists()).toEqual(both);
+  pipeline.setGuard((_, server) => (server === "a" ? { kind: "deny", reason: "not now" } : { kind: "allow" }));
+  expect(await lists()).toEqual(onlyB);
 });

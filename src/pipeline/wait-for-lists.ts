@@ -33,10 +33,35 @@ export class FirstLists {
   /** At most an entry for each server that has not been read. */
   readonly #until = new Map<string, number>();
 
-  readonly withinMs = FIRST_LIST_MS;
+  readonly #isEmpty: (server: string, kind: ListKind) => boolean;
+
+  /** `isEmpty` says of which servers nothing of a list is known. */
+  constructor(isEmpty: (server: string, kind: ListKind) => boolean) {
+    this.#isEmpty = isEmpty;
+  }
+
+  /**
+   * What a list that an agent asks for waits for: readings of those that may be old, and first tries. Undefined where it can
+   * be answered at once, as nearly always: that is seen in one walk over the servers, which makes nothing.
+   */
+  waitFor(servers: readonly ServerHandle[], kind: ListKind, nowMs: number): ListWait | undefined {
+    let readings: Promise<void>[] | undefined;
+    let isUnread = this.#until.size > 0;
+    for (const server of servers) {
+      const reading = server.renew?.(kind, "asked", nowMs);
+      if (reading !== undefined) {
+        readings ??= [];
+        readings.push(reading);
+      }
+      if (!server.listed) isUnread = true;
+    }
+    const tries = isUnread ? this.tries(servers, kind, nowMs) : [];
+    if (tries.length > 0) return { readings: [...(readings ?? []), ...tries], withinMs: FIRST_LIST_MS };
+    return readings && { readings, withinMs: RENEWAL_MS };
+  }
 
   /** The first tries that are worth a wait now, of those servers that are known to have nothing yet. */
-  tries(servers: readonly FirstTried[], isEmpty: (name: string) => boolean, nowMs: number): Promise<void>[] {
+  tries(servers: readonly FirstTried[], kind: ListKind, nowMs: number): Promise<void>[] {
     const tries: Promise<void>[] = [];
     for (const server of servers) {
       const { name, listed } = server;
@@ -44,13 +69,18 @@ export class FirstLists {
         if (this.#until.size > 0) this.#until.delete(name);
         continue;
       }
-      if (!isEmpty(name)) continue;
+      if (!this.#isEmpty(name, kind)) continue;
       const until = this.#until.get(name) ?? nowMs + FIRST_LIST_MS;
       this.#until.set(name, until);
       if (nowMs < until) tries.push(server.firstTry);
     }
     return tries;
   }
+}
+
+interface ListWait {
+  readonly readings: readonly Promise<void>[];
+  readonly withinMs: number;
 }
 
 type FirstTried = Pick<ServerHandle, "name" | "listed" | "firstTry">;

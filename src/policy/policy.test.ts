@@ -89,7 +89,10 @@ describe("decide", () => {
 
   it("knows which servers a role may know of", () => {
     const policy = policyOf({ r: { allow: ["a/get_*", "b", "c"], deny: ["c", "b/x"] } });
-    expect(["a", "b", "c", "d"].filter((server) => seesServer(policy, asRole("r"), server))).toEqual(["a", "b"]);
+    // It is the same when it is asked again.
+    for (let i = 0; i < 2; i++) {
+      expect(["a", "b", "c", "d"].filter((server) => seesServer(policy, asRole("r"), server))).toEqual(["a", "b"]);
+    }
   });
 });
 

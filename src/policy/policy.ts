@@ -23,6 +23,8 @@ interface Role {
   readonly broken: string | undefined;
   /** Decisions made before, by "server" or "server/tool". */
   readonly decided: Map<string, Decision>;
+  /** Which servers may be known of, by name: each list that is asked for asks that of each server. */
+  readonly seen: Map<string, boolean>;
 }
 
 export interface Policy {
@@ -32,7 +34,7 @@ export interface Policy {
   readonly problems: readonly string[];
 }
 
-/** How many decisions are kept for a role: more than the tools of any real menu. Beyond, they are made again. */
+/** How many decisions of each kind are kept for a role: more than the tools of any real menu. Beyond, they are made again. */
 const MAX_DECIDED = 20_000;
 
 const ALLOW: Decision = { kind: "allow" };
@@ -67,7 +69,7 @@ function compileRole(name: string, rules: unknown): Role {
       else lists[key].push(pattern);
     }
   }
-  return { ...lists, broken, decided: new Map() };
+  return { ...lists, broken, decided: new Map(), seen: new Map() };
 }
 
 /** `tool` is undefined for prompts, resources and everything else of a server. */
@@ -91,6 +93,15 @@ export function decide(policy: Policy, principal: Principal, server: string, too
 export function seesServer(policy: Policy, principal: Principal, server: string): boolean {
   const role = policy.roles.get(principal.role);
   if (role === undefined) return unlisted(policy, principal).kind === "allow";
+  const before = role.seen.get(server);
+  if (before !== undefined) return before;
+  const seen = mayKnowOf(role, server);
+  if (role.seen.size >= MAX_DECIDED) role.seen.clear();
+  role.seen.set(server, seen);
+  return seen;
+}
+
+function mayKnowOf(role: Role, server: string): boolean {
   if (role.broken !== undefined) return false;
   if (role.deny.some((pattern) => denies(pattern, server, undefined))) return false;
   return role.allow === undefined || role.allow.some((pattern) => touches(pattern, server));

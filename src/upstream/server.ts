@@ -173,8 +173,8 @@ export class UpstreamServer implements ServerHandle {
     return this.#lists.complete;
   }
 
-  renew(kind: ListKind, why: "asked" | "missed"): Promise<void> | undefined {
-    return this.#renewals.renew(kind, why);
+  renew(kind: ListKind, why: "asked" | "missed", nowMs?: number): Promise<void> | undefined {
+    return this.#renewals.renew(kind, why, nowMs);
   }
 
   /**
@@ -210,9 +210,12 @@ export class UpstreamServer implements ServerHandle {
 
   /** Its last starts or calls failed, and nothing of it is under way that a new start would end. */
   get isFailing(): boolean {
-    const { state, failedStarts, inFlight } = this.#shared;
+    const { state } = this.#shared;
+    // Each list asks it of each server, nearly all of which are up and do well.
+    if (state === "ready" && this.#breaker.circuit === "closed") return false;
+    const { failedStarts, inFlight } = this.#shared;
     if (inFlight > 0 || state === "starting") return false;
-    return state === "ready" ? this.#breaker.circuit !== "closed" : failedStarts > 0 || state === "ejected";
+    return state === "ready" || failedStarts > 0 || state === "ejected";
   }
 
   /** What its calls failed for is mended: the next one is tried, however long others were to be refused. */

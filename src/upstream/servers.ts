@@ -23,6 +23,8 @@ export class ServerPool implements Servers {
   readonly #deps: ServerDeps;
   #servers = new Map<string, UpstreamServer>();
   #misconfigured = new Map<string, MisconfiguredServer>();
+  /** Each list that is asked for walks them all. Undefined once one of them is another. */
+  #handles: readonly ServerHandle[] | undefined;
   readonly #stopping = new Set<Promise<void>>();
   readonly #toStart: UpstreamServer[] = [];
   #starting = 0;
@@ -62,6 +64,7 @@ export class ServerPool implements Servers {
       this.#servers.set(spec.name, server);
       this.#toStart.push(server);
     }
+    this.#handles = undefined;
     for (const [name, old] of before) if (!this.#servers.has(name)) void this.#stop(old);
     const removed = known.filter((name) => this.get(name) === undefined);
     this.#ticker ??= setInterval(() => this.#tick(), TICK_MS).unref();
@@ -76,6 +79,11 @@ export class ServerPool implements Servers {
   /** Those that can run. */
   get all(): Iterable<UpstreamServer> {
     return this.#servers.values();
+  }
+
+  get handles(): readonly ServerHandle[] {
+    this.#handles ??= [...this.#servers.values(), ...this.#misconfigured.values()];
+    return this.#handles;
   }
 
   get(name: string): ServerHandle | undefined {
@@ -97,6 +105,7 @@ export class ServerPool implements Servers {
     const server = new UpstreamServer(old.spec, this.#deps, this.#stop(old));
     server.refs = old.refs;
     this.#servers.set(name, server);
+    this.#handles = undefined;
     server.ensure();
     await server.firstTry;
   }

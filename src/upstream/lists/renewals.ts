@@ -20,10 +20,15 @@ export interface RenewalsOptions {
   gaps(kind: ListKind): number;
 }
 
+interface KnownList {
+  readonly age: ListAge;
+  /** What the server said of how long it is good. */
+  ttlMs: number | undefined;
+}
+
 export class Renewals {
   readonly #options: RenewalsOptions;
-  readonly #ages = new Map<ListKind, ListAge>();
-  readonly #ttls = new Map<ListKind, number | undefined>();
+  readonly #known = new Map<ListKind, KnownList>();
   /** Calls that had ended at the last tick, and at the one before it. */
   #endedAtTick = 0;
   #endedBefore = 0;
@@ -33,41 +38,42 @@ export class Renewals {
   }
 
   /** The reading that is worth a wait before the list is answered; undefined where it can be answered at once. */
-  renew(kind: ListKind, why: "asked" | "missed"): Promise<void> | undefined {
-    const { lists, now, calls, gaps } = this.#options;
-    const age = this.#ages.get(kind);
-    if (why === "asked" && age?.isSurelyKnown(now(), calls.ended, gaps(kind), this.#ttls.get(kind))) return undefined;
+  renew(kind: ListKind, why: "asked" | "missed", nowMs = this.#options.now()): Promise<void> | undefined {
+    const { lists, calls, gaps } = this.#options;
+    const known = this.#known.get(kind);
+    if (why === "asked" && known?.age.isSurelyKnown(nowMs, calls.ended, gaps(kind), known.ttlMs)) return undefined;
     const reader = this.#options.reader(kind);
     if (reader === undefined) return undefined;
-    const verdict = this.#ageOf(kind)[why](now(), this.#facts(kind));
+    const verdict = this.#knownOf(kind).age[why](nowMs, this.#facts(kind));
     if (verdict === "known") return undefined;
     return verdict === "wait" ? lists.pending(kind) : this.#options.read(reader, kind, true);
   }
 
   /** The server announces a change of the list. */
   changed(kind: ListKind): void {
-    this.#ageOf(kind).changed();
+    this.#knownOf(kind).age.changed();
   }
 
   begun(kind: ListKind): void {
-    this.#ageOf(kind).begun(this.#options.now(), this.#options.calls.ended, this.#options.gaps(kind));
+    this.#knownOf(kind).age.begun(this.#options.now(), this.#options.calls.ended, this.#options.gaps(kind));
   }
 
   /** `ttlMs` is undefined where the server said nothing of the kind. */
   ended(kind: ListKind, isNew: boolean, ttlMs: number | undefined): void {
-    this.#ttls.set(kind, ttlMs);
-    this.#ageOf(kind).ended(isNew);
+    const known = this.#knownOf(kind);
+    known.ttlMs = ttlMs;
+    known.age.ended(isNew);
   }
 
   failed(kind: ListKind): void {
-    this.#ageOf(kind).ended(false);
+    this.#knownOf(kind).age.ended(false);
   }
 
   /** Agents are told of changes by us, also where their server does not: so what calls may have changed is looked at. */
   tick(nowMs: number): void {
     this.#endedBefore = this.#endedAtTick;
     this.#endedAtTick = this.#options.calls.ended;
-    for (const [kind, age] of this.#ages) {
+    for (const [kind, { age }] of this.#known) {
       const reader = this.#options.reader(kind);
       if (reader !== undefined && age.isDue(nowMs, this.#facts(kind))) void this.#options.read(reader, kind, false);
     }
@@ -79,19 +85,19 @@ export class Renewals {
     return {
       isAnnounced,
       isPushed: isAnnounced && this.#options.isGateway,
-      ttlMs: this.#ttls.get(kind),
+      ttlMs: this.#known.get(kind)?.ttlMs,
       endedCalls,
       calledLately: endedCalls !== this.#endedBefore,
       gaps: this.#options.gaps(kind),
     };
   }
 
-  #ageOf(kind: ListKind): ListAge {
-    let age = this.#ages.get(kind);
-    if (age === undefined) {
-      age = new ListAge();
-      this.#ages.set(kind, age);
+  #knownOf(kind: ListKind): KnownList {
+    let known = this.#known.get(kind);
+    if (known === undefined) {
+      known = { age: new ListAge(), ttlMs: undefined };
+      this.#known.set(kind, known);
     }
-    return age;
+    return known;
   }
 }
