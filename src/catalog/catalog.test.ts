@@ -159,6 +159,23 @@ describe("lists", () => {
     expect(catalog.page("tools", everything)).not.toBe(first);
   });
 
+  it("are of the view, of the era and of the moment, whoever asked before [menu-current]", () => {
+    const catalog = catalogOf({}, { name: "s" });
+    catalog.setList("s", "tools", tools("a"));
+    const modern: View = { ...everything, era: "modern" };
+    const nothing: View = { ...everything, key: "none", allows: () => false };
+    const views = [everything, everything, modern, { ...everything, scope: "s" }, nothing, everything];
+    const seen = () => views.map((view) => namesOf(catalog, "tools", view));
+    expect(seen()).toEqual([["s__a"], ["s__a"], ["s__a"], ["a"], [], ["s__a"]]);
+    expect(textOf(catalog, "tools", modern)).toContain('"resultType":"complete"');
+    expect(textOf(catalog, "tools")).not.toContain("resultType");
+    catalog.setList("s", "tools", tools("b"));
+    expect(seen()).toEqual([["s__b"], ["s__b"], ["s__b"], ["b"], [], ["s__b"]]);
+    catalog.clearPages();
+    expect(namesOf(catalog, "tools", { ...everything, allows: () => false })).toEqual([]);
+    expect(namesOf(catalog, "tools", { ...everything, changing: true })).toEqual(["s__b"]);
+  });
+
   it("keep pages for a bounded number of views [bounded]", () => {
     const catalog = catalogOf({}, { name: "s" });
     catalog.setList("s", "tools", tools("a"));

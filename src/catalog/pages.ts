@@ -2,7 +2,7 @@
 
 import type { ListKind } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
-import { type BytesReply, resultBytes } from "../protocol/reply.js";
+import { type BytesReply, KeptReply } from "../protocol/reply.js";
 import type { View } from "./view.js";
 
 export interface CursorSeal {
@@ -19,6 +19,12 @@ export interface Contents {
   readonly members: string;
 }
 
+/** The view by what its pages depend on: it holds no principal. */
+interface Last {
+  readonly view: Pick<View, "scope" | "era" | "key">;
+  readonly pages: BytesReply[];
+}
+
 /** Many clients never ask for a second page: what does not fit on the first is lost on them. */
 const DEFAULT_PAGE_SIZE = 1000;
 /** For so many views (roles × scopes) the pages of each kind are kept: with more, some are built again. */
@@ -27,6 +33,13 @@ const MAX_VIEWS = 64;
 export class Pages {
   readonly #size: number;
   readonly #cursors: CursorSeal;
+  /** What was asked for last of each kind: nearly always by an agent like the one before. */
+  readonly #last: Record<ListKind, Last | undefined> = {
+    tools: undefined,
+    prompts: undefined,
+    resources: undefined,
+    resourceTemplates: undefined,
+  };
   readonly #built: Record<ListKind, Map<string, BytesReply[]>> = {
     tools: new Map(),
     prompts: new Map(),
@@ -41,6 +54,7 @@ export class Pages {
 
   clear(kind: ListKind): void {
     this.#built[kind].clear();
+    this.#last[kind] = undefined;
   }
 
   /** `contents` is called when nothing is kept for the view. */
@@ -52,6 +66,14 @@ export class Pages {
 
   #all(kind: ListKind, view: View, contents: () => Contents): BytesReply[] {
     if (view.changing === true) return this.#build(kind, view, contents());
+    const last = this.#last[kind];
+    if (last !== undefined && isOf(last.view, view)) return last.pages;
+    const pages = this.#keptOrBuilt(kind, view, contents);
+    this.#last[kind] = { view: { scope: view.scope, era: view.era, key: view.key }, pages };
+    return pages;
+  }
+
+  #keptOrBuilt(kind: ListKind, view: View, contents: () => Contents): BytesReply[] {
     const kept = this.#built[kind];
     // No server's name and no role has a line break in it.
     const key = `${view.era}\n${view.scope ?? ""}\n${view.key}`;
@@ -88,8 +110,11 @@ export class Pages {
 }
 
 function pageReply(view: View, json: string): BytesReply {
-  const reply = resultBytes(json);
-  return view.era === "modern" ? { ...reply, era: "modern" } : reply;
+  return new KeptReply(json, view.era === "modern" ? "modern" : undefined);
+}
+
+function isOf(kept: Last["view"], { scope, era, key }: View): boolean {
+  return kept.key === key && kept.scope === scope && kept.era === era;
 }
 
 /** Undefined for a cursor of another list or view. */

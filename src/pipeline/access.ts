@@ -22,6 +22,8 @@ export class Access {
   halted: (() => Fault | undefined) | undefined;
   readonly #guard: ProgramGuard;
   readonly #pins: Pins;
+  /** The keys of views by role: made once, each of them is compared in no time. */
+  readonly #roleKeys = new Map<string, string>();
 
   constructor(policy: Policy, guard: ProgramGuard, pins: Pins) {
     this.policy = policy;
@@ -147,10 +149,23 @@ export class Access {
     if (this.#guard.isSet) return `principal ${principal.role} ${principal.id}`;
     // By the rules that fit, and not by principal: many share a page.
     const menu = this.menus?.of(principal)?.key;
-    const role = `${principal.needsRole === true ? "run's " : ""}role ${principal.role}`;
+    const role = principal.needsRole === true ? `run's role ${principal.role}` : this.#roleKey(principal.role);
     return menu === undefined ? role : `menus ${menu} of ${role}`;
   }
+
+  #roleKey(role: string): string {
+    let key = this.#roleKeys.get(role);
+    if (key === undefined) {
+      key = `role ${role}`;
+      if (this.#roleKeys.size >= MAX_ROLE_KEYS) this.#roleKeys.clear();
+      this.#roleKeys.set(role, key);
+    }
+    return key;
+  }
 }
+
+/** A config has some; roles of which it says nothing come with tokens. Beyond these, keys are made again. */
+const MAX_ROLE_KEYS = 256;
 
 /** Rules of a config that one run meets; what a guard makes up beyond them is counted as one. */
 const MAX_RULES = 64;

@@ -47,7 +47,36 @@ export function faultReply(fault: Fault): Reply {
 
 const HEAD = '{"jsonrpc":"2.0","id":';
 
-/** A reply from JSON text or bytes of a result that is sent many times: built once, spliced each time. */
+/**
+ * A result of ours that is sent many times, and was cut at its id once. What a copy with other bytes must not take along is
+ * behind accessors, as in arrived.ts.
+ */
+export class KeptReply implements BytesReply {
+  readonly kind = "bytes";
+  readonly era: "modern" | undefined;
+  readonly bytes: Buffer;
+  readonly idStart = HEAD.length;
+  readonly idEnd = HEAD.length + 1;
+  readonly #behind: Buffer;
+
+  /** `json` is the result. */
+  constructor(json: string, era?: "modern") {
+    this.era = era;
+    this.bytes = Buffer.from(`${HEAD}0,"result":${json}}`);
+    this.#behind = this.bytes.subarray(this.idEnd);
+  }
+
+  /** All that is before an id, and the id. */
+  headOf(idText: string): string {
+    return HEAD + idText;
+  }
+
+  get behind(): Buffer {
+    return this.#behind;
+  }
+}
+
+/** A reply from the JSON text of a result, under any id: built once, spliced each time. */
 export function resultBytes(json: string): BytesReply {
   return {
     kind: "bytes",

@@ -5,7 +5,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { WholeReply } from "../../protocol/arrived.js";
-import type { BytesReply } from "../../protocol/reply.js";
+import { type BytesReply, KeptReply } from "../../protocol/reply.js";
 import { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import { ENDPOINT_LIMITS } from "../session/limits.js";
 import { SlowReaders } from "./slow-readers.js";
@@ -65,6 +65,18 @@ describe("A reply that is held whole", () => {
       expect(written.some((piece) => Buffer.isBuffer(piece) && piece.buffer === reply.bytes.buffer)).toBe(true);
     },
   );
+
+  it.each([10, 100_000])("comes whole under each id where it is one of ours that is kept (%i bytes)", async (bytes) => {
+    const reply = new KeptReply(`{"text":"${"é".repeat(bytes)}"}`);
+    for (const idText of ["1", '"ü"', "123456789012345678901234567890"]) {
+      const { response, text } = await sent(reply, idText);
+      expect(text).toBe(reply.bytes.toString().replace('"id":0', `"id":${idText}`));
+      expect(response.headers.get("content-length")).toBe(String(Buffer.byteLength(text)));
+    }
+    // A copy with other bytes is no such reply.
+    const copy = { ...reply, bytes: Buffer.from(reply.bytes.toString().replace("é", "e")) };
+    expect((await sent(copy, "7")).text).toBe(copy.bytes.toString().replace('"id":0', '"id":7'));
+  });
 
   it("is copied out where it is a part of a longer read, which a slow reader would hold", async () => {
     const { bytes, idStart, idEnd } = replyOf(16_384, false);

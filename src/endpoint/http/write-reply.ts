@@ -6,7 +6,14 @@ import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { PiecedReply, replySize, spliced } from "../../protocol/arrived.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
-import { type BytesReply, type Reply, renderReply, type StreamReply, spliceLatin1 } from "../../protocol/reply.js";
+import {
+  type BytesReply,
+  KeptReply,
+  type Reply,
+  renderReply,
+  type StreamReply,
+  spliceLatin1,
+} from "../../protocol/reply.js";
 import { KIB } from "../../runtime/sizes.js";
 import { OneLine, oneLineBytes } from "../session/one-line.js";
 import { cutConnection } from "./queued-answers.js";
@@ -148,6 +155,9 @@ function writeBytes(
     for (const piece of reply.under(idText)) res.write(piece);
     // A response that is cut off never finishes: what it held is the collector's.
     res.once("finish", () => reply.written());
+  } else if (reply instanceof KeptReply) {
+    res.write(reply.headOf(idText));
+    res.write(reply.behind);
   } else {
     const { bytes, idStart, idEnd } = reply;
     if (idStart <= HEAD_BYTES) res.write(spliceLatin1(reply, bytes.toString("latin1", 0, idEnd), idText), "latin1");
