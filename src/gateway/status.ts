@@ -83,9 +83,14 @@ export function engineSeen(
   };
 }
 
+/** No key of the config sets how much a store takes. What people put there, and can take out, are writes and messages. */
+const WHAT_TO_DROP =
+  "`toolway outbox` and `toolway mailbox` show what waits and what failed, `toolway outbox drop` and `toolway mailbox drop` take it out.";
+
 export function storeSeen({ dir, store }: Pick<GatewayState, "dir" | "store">): StoreSeen | undefined {
   const trouble = store?.trouble;
   if (dir === undefined || trouble === undefined) return undefined;
   const { code, problem, sinceMs } = trouble;
-  return { path: dir, problem, since: isoTime(sinceMs), isDiskFull: code === "disk-full" };
+  const why = code === "full" ? `${problem} ${WHAT_TO_DROP}` : problem;
+  return { path: dir, problem: why, since: isoTime(sinceMs), isDiskFull: code === "disk-full" };
 }

@@ -421,7 +421,7 @@ export class Committer {
     throw new StoreError(
       "full",
       `The store at ${this.#path} has reached its limit of ${formatBytes(this.#maxBytes)}. ` +
-        "Reading and deleting go on; delete what is no longer needed, or raise the limit.",
+        "Reading and deleting go on; delete what is no longer needed and writing goes on.",
     );
   }
 }
