@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { createGateway, createLog, type Gateway } from "../index.js";
+import { statusGauges } from "../observe/metrics/status-gauges.js";
 import { Space } from "../store/local/space.js";
 import { diskFull } from "../store/store-error.js";
 
@@ -144,8 +145,12 @@ it("tools are from before where a start finds them kept and their server away, a
   }
 });
 
-it("the status says while the state directory has no room, until something is kept again [status-true]", async () => {
+it("the status and the metrics say while the state directory has no room, until something is kept again [status-true]", async () => {
   const map = gateway.state.store?.map<string>("test");
+  const storeMetric = () => {
+    const gauges = statusGauges(gateway.status(), Date.now());
+    return gauges.find(({ name }) => name === "toolway_store_ok")?.values[0]?.[1];
+  };
   expect(gateway.status().store).toBeUndefined();
   const claim = vi.spyOn(Space.prototype, "claim").mockImplementation(() => {
     throw diskFull(path("state"));
@@ -157,9 +162,11 @@ it("the status says while the state directory has no room, until something is ke
     since: A_TIME,
     isDiskFull: true,
   });
+  expect(storeMetric()).toBe(0);
   claim.mockRestore();
   await map?.put("k", "v");
   expect(gateway.status().store).toBeUndefined();
+  expect(storeMetric()).toBe(1);
 });
 
 it("a tool that is not listed may be that of the server whose prefix it has, or of one that nobody knows [status-true]", () => {

@@ -263,6 +263,7 @@ describe("alert rules and the dashboard", () => {
       "ToolwayToolQuarantined",
       "ToolwayNeedsLogin",
       "ToolwayAuditGap",
+      "ToolwayNothingKept",
       "ToolwayLoopStalls",
       "ToolwayEngineAway",
       "ToolwayConfigNotApplied",

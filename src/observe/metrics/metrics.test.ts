@@ -321,6 +321,19 @@ describe("the metrics of a gateway", () => {
     expect(text).not.toContain('mailbox="');
   });
 
+  it.each([
+    [{}, 1],
+    [{ store: { problem: "No room left" } }, 0],
+    [{ engine: { state: "connected", problem: undefined } }, 1],
+    [{ engine: { state: "connected", problem: "The engine has no room." } }, 0],
+    [{ engine: { state: "away", problem: "It is away." } }, 1],
+  ])("say whether what has to be kept can be written: %j", (more, expected) => {
+    const { write, gauges } = all({ status: { ...status, ...more } as GatewayStatus });
+    const { samples } = read(write());
+    gauges.close();
+    expect(samples.find(({ name }) => name === "toolway_store_ok")?.value).toBe(expected);
+  });
+
   it("have the buckets of the convention with three faster ones before them, and finer ones for our own share", () => {
     const { metrics, happenings, write, gauges } = all();
     for (const ms of [0.9, 1, 3, 4_000, 400_000]) metrics.take(record({ ms, serverMs: ms / 2, transport: "pipe" }));

@@ -21,6 +21,7 @@ export function statusGauges(status: GatewayStatus, nowMs: number): Gauge[] {
       "1 unless an edit of the config could not be applied.",
       config.error === undefined ? 1 : 0,
     ),
+    one("toolway_store_ok", "1 unless what has to be kept cannot be written.", isStoreOk(status) ? 1 : 0),
     {
       name: "toolway_sessions",
       help: "Open sessions of legacy agents, and modern agents that called lately.",
@@ -83,6 +84,11 @@ export function statusGauges(status: GatewayStatus, nowMs: number): Gauge[] {
     ...(mailboxes === undefined ? [] : mailboxGauges(mailboxes, nowMs)),
     ...(outbox === undefined ? [] : [heldLanes(outbox)]),
   ];
+}
+
+/** An engine that is away has a metric of its own; one that is connected and has a problem takes no writes. */
+function isStoreOk({ store, engine }: GatewayStatus): boolean {
+  return store === undefined && (engine?.state !== "connected" || engine.problem === undefined);
 }
 
 function heldLanes({ heldCount }: NonNullable<GatewayStatus["outbox"]>): Gauge {
