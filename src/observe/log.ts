@@ -36,7 +36,7 @@ export interface LogOptions {
   readonly write: (text: string) => unknown;
   readonly level?: LogLevel;
   readonly format?: "text" | "json";
-  /** A person reads it there: what is hidden is made visible. Elsewhere control characters are taken out of text. */
+  /** A person reads it there: what is hidden is made visible. Elsewhere controls are taken out of text. */
   readonly isTerminal?: boolean;
   /** Gives the time of day, in ms. */
   readonly now?: () => number;
@@ -175,14 +175,17 @@ export function isoTimes(): (atMs: number) => string {
   };
 }
 
-/** What servers and agents say gets into the log: it must not forge lines or move a terminal's cursor. */
+/**
+ * What servers and agents say gets into the log: it must not forge lines, move a terminal's cursor, or change the direction
+ * in which the rest of its line is read.
+ */
 function withoutControls(line: string): string {
   // Most have none, and a test makes no copy.
   return HAS_CONTROL.test(line) ? line.replace(CONTROLS, " ") : line;
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
-const HAS_CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
+const HAS_CONTROL = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 const CONTROLS = new RegExp(HAS_CONTROL, "g");
 
 /** JSON leaves some controls as they are, of which one begins a terminal's commands: who looks at the file is safe too. */
