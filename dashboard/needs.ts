@@ -252,7 +252,7 @@ function outboxNeeds(outbox: NonNullable<GatewayStatus["outbox"]>): Need[] {
   if (outbox.unknown > 0) {
     const what =
       outbox.unknown === 1 ? "One write has an unknown outcome" : `${outbox.unknown} writes have an unknown outcome`;
-    const why = "They may have happened. Look at the server, then say which it was.";
+    const why = `${outbox.unknown === 1 ? "It" : "They"} may have happened. Look at the server, then say which it was.`;
     const line = "toolway outbox list --only unknown";
     needs.push({ key: "unknown", what, why, since: outbox.unknownAt, line, href: "/waiting" });
   }
@@ -276,7 +276,8 @@ function outboxNeeds(outbox: NonNullable<GatewayStatus["outbox"]>): Need[] {
 
 function deadNeed(dead: number, since: string | undefined): Need {
   const what = dead === 1 ? "One dead letter" : `${dead} dead letters`;
-  const why = "They failed too often, or nobody knows what became of them: send them again, or drop them.";
+  const [they, them] = dead === 1 ? ["It", "it"] : ["They", "them"];
+  const why = `${they} failed too often, or nobody knows what became of ${them}: send ${them} again, or drop ${them}.`;
   return { key: "dead", what, why, since, line: "toolway mailbox list", href: "/waiting" };
 }
 

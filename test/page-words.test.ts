@@ -106,6 +106,18 @@ describe("what needs a person", () => {
     expect(brokerSummary(none, [])).toBe("No mailbox is in use. Nothing needs you.");
   });
 
+  it("speaks of one as of one", () => {
+    const outbox = (unknown: number) => ({ waiting: 0, unknown, held: [], heldCount: 0 }) as unknown as Known["outbox"];
+    const dead = (count: number) => ({ inUse: 1, dead: count }) as unknown as Known["mailboxes"];
+    const whyOf = (more: Partial<Known>) => needsOf({ ...NOTHING, ...more })[0]?.why;
+    expect(whyOf({ outbox: outbox(1) })).toMatch(/^It may have happened\./);
+    expect(whyOf({ outbox: outbox(2) })).toMatch(/^They may have happened\./);
+    expect(whyOf({ mailboxes: dead(1) })).toMatch(
+      /^It failed too often, .* became of it: send it again, or drop it\.$/,
+    );
+    expect(whyOf({ mailboxes: dead(2) })).toMatch(/^They failed .* became of them: send them again, or drop them\.$/);
+  });
+
   it("says since when, wherever the gateway knows it", () => {
     const at = "2026-01-01T00:00:00.000Z";
     const server = (state: string, more: object = {}) =>

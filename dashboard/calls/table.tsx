@@ -71,7 +71,7 @@ class Row extends Component<{ one: KeptCall; box: ReadonlySignal<string> }> {
         <td>
           <OutcomeWord call={one} />
         </td>
-        <td>
+        <td class="who">
           <Foreign text={one.client === undefined ? one.principal : `${one.principal} (${one.client})`} />
         </td>
         <td>

@@ -36,7 +36,8 @@ export function Flow() {
         />
       </div>
       <p class="empty">
-        Of the last {flow.calls.toLocaleString("en")} calls, since <Since at={flow.since} suffix="" />.
+        Of the last {flow.calls.toLocaleString("en")} {flow.calls === 1 ? "call" : "calls"}, since{" "}
+        <Since at={flow.since} suffix="" />.
       </p>
     </section>
   );

@@ -243,7 +243,7 @@ function Facts({ server }: { server: ServerStatus }) {
     ["Process", pid === undefined ? undefined : String(pid)],
     ["Address", url],
     ["Credential", credential === undefined ? undefined : `${credential.source}: ${credential.state}`],
-    ["Cache", cache === undefined ? undefined : `${cache.hits} hits, ${cache.misses} misses`],
+    ["Cache", cache === undefined ? undefined : `hits ${cache.hits}, misses ${cache.misses}`],
   ];
   return (
     <dl class="facts">

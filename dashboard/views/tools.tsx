@@ -82,7 +82,7 @@ export function Tools() {
         <p>
           {seen.length.toLocaleString()} {seen.length === 1 ? "tool" : "tools"}, about {sum.toLocaleString()} tokens in
           each conversation (an estimate).
-          {isSeenAs ? ` ${(tools.length - seen.length).toLocaleString()} others are hidden, by the rules below.` : ""}
+          {isSeenAs ? ` ${hiddenWords(tools.length - seen.length)} hidden, by the rules below.` : ""}
           {tools.length > MAX_ROWS ? ` The first ${MAX_ROWS} are shown: find the others by a word.` : ""}
         </p>
       )}
@@ -161,6 +161,10 @@ function Row({ tool, used, isSeenAs }: { tool: ToolInShort; used: ToolSummary | 
   );
 }
 
+function hiddenWords(count: number): string {
+  return count === 1 ? "1 other is" : `${count.toLocaleString()} others are`;
+}
+
 /** What nobody calls costs every conversation all the same: the lines that hide it, to copy into the config. */
 function NotCalled({ tools, past }: { tools: readonly ToolInShort[]; past: ToolsHistoryAnswer }) {
   const unused = unusedTools(tools, past, Date.now());
@@ -170,7 +174,7 @@ function NotCalled({ tools, past }: { tools: readonly ToolInShort[]; past: Tools
     <details>
       <summary>
         {count.toLocaleString()} {count === 1 ? "tool" : "tools"}, about {tokens.toLocaleString()} tokens, not called
-        since {sinceWords(sinceMs, Date.now())}: the lines that hide them
+        since {sinceWords(sinceMs, Date.now())}: the lines that hide {count === 1 ? "it" : "them"}
       </summary>
       <p class="acts">
         <span>To be joined with the entries of these servers in the config.</span>

@@ -73,7 +73,10 @@ function Writes() {
       ))}
       {query.value.get("state") === "done" ? <Delivered /> : null}
       {lanes.value === undefined || lanes.value.more === 0 ? null : (
-        <p class="empty">And {lanes.value.more.toLocaleString()} more lanes, which are not read for this page.</p>
+        <p class="empty">
+          And {lanes.value.more.toLocaleString()} more {lanes.value.more === 1 ? "lane, which is" : "lanes, which are"}{" "}
+          not read for this page.
+        </p>
       )}
     </section>
   );

@@ -211,6 +211,8 @@ describe.skipIf(chromium === undefined)(`rows of calls${chromium === undefined ?
     await page.locator("tbody tr").first().waitFor();
     await page.setViewportSize(NARROW);
     const table = page.locator(".wide").first();
+    // Whose call it was stands in a line or two there: not a word a line, which makes each row as high as five.
+    expect((await page.locator("tbody td:nth-child(4)").first().boundingBox())?.width).toBeGreaterThanOrEqual(150);
     const ofTable = <T>(what: string) => page.evaluate<T>(`((one) => ${what})(document.querySelector(".wide"))`);
     expect(await ofTable("one.scrollWidth > one.clientWidth")).toBe(true);
     /** How dark the right edge of the table's head is, against its middle. */
