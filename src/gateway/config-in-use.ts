@@ -23,6 +23,7 @@ interface ConfigParts {
   /** Reads the config again. Throws what is wrong with it. */
   readonly read: () => Config;
   readonly lastText?: (() => string | undefined) | undefined;
+  readonly logsRemarks?: boolean | undefined;
   /** Tells what listens, if anything does. */
   readonly toEndpoint: (config: Config) => void;
 }
@@ -110,7 +111,7 @@ export class ConfigInUse {
     this.#areServersStarted = true;
     this.#stages.executors.apply(this.#current.executors);
     this.#stages.servers.apply(this.#current.servers, this.#current.misconfigured);
-    logRemarks(this.#log, this.#current, this.#kept);
+    if (this.#parts.logsRemarks !== false) logRemarks(this.#log, this.#current, this.#kept);
     this.#stages.outbox.start();
   }
 

@@ -61,6 +61,8 @@ export interface GatewayOptions {
   readonly sweepRun?: SweepRun;
   /** @internal for the command line: an engine in place of the config's own. */
   readonly engine?: EngineSettings | undefined;
+  /** @internal for the command line: false where the verb itself tells what is wrong with the config. */
+  readonly logsRemarks?: boolean;
   /** @internal for the command line: is told how much the gateway holds for others. */
   readonly heldWatcher?: HeldWatcher;
 }
@@ -91,6 +93,7 @@ export async function createGateway(input: GatewayInput, options: GatewayOptions
     forRuns: options.forRuns === true,
     sweepRun: options.sweepRun,
     heldWatcher: options.heldWatcher,
+    logsRemarks: options.logsRemarks,
   });
   if (typeof input === "string" && options.watch !== false) {
     const watcher = watchConfig(input, () => void gateway.reload().catch(() => {}));

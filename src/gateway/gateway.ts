@@ -72,6 +72,8 @@ export interface GatewayParts extends StageParts {
   /** Reads the config again, and throws what is wrong with it; `lastText` is what it read, where there is a file. */
   readonly reload: () => Config;
   readonly lastText?: () => string | undefined;
+  /** False where whoever made it tells what is wrong with the config. Default: it is in the log. */
+  readonly logsRemarks?: boolean | undefined;
   /** It runs for runs alone, and whoever made it ends it after the last of them. */
   readonly forRuns?: boolean;
   /** Gives back what a run that was killed has left. Default: its folder is removed. */
@@ -112,7 +114,7 @@ export class Gateway {
   readonly logins: Logins;
 
   constructor(parts: GatewayParts) {
-    const { config, state, log, env, telemetry } = parts;
+    const { state, log, env, telemetry } = parts;
     this.#state = state;
     this.log = log;
     this.#env = env;
@@ -136,12 +138,9 @@ export class Gateway {
     this.lookout = stages.lookout;
     this.logins = new Logins(stages, () => this.config.servers, { endpoint: () => this.#endpoint?.url, log });
     this.inUse = new ConfigInUse({
-      config,
+      ...parts,
       stages,
-      state,
-      log,
       read: parts.reload,
-      lastText: parts.lastText,
       toEndpoint: (now) => this.#configureEndpoint(now),
     });
     this.inUse.begin();

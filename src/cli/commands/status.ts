@@ -24,7 +24,7 @@ export const status = defineCommand({
   ],
   async handler(input, io) {
     const source = await gatewayFor(input, io, { orBroker: true });
-    return withGateway(source, io, { servers: true }, async ({ client, running }) => {
+    return withGateway(source, io, { servers: true, tellsConfig: true }, async ({ client, running }) => {
       const found = (await client.get("/status", io.signal)) as GatewayStatus;
       if (input.json) {
         printJson(io, { running, ...found });

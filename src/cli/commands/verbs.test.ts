@@ -85,6 +85,22 @@ function wait(agent: Client, seconds: number): { call: Promise<unknown>; atWork:
   return { call: agent.callTool(params, undefined, { onprogress: arrived }), atWork };
 }
 
+describe("without a gateway that runs", () => {
+  it("status tells of an entry that is wrong once, where it shows its servers; another verb by a line of its log [status-true]", async () => {
+    const config = join(folder, "wrong.json");
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the config
+    const wrong = { url: "http://127.0.0.1:1/mcp", headers: { Authorization: "Bearer ${TOOLWAY_TEST_UNSET}" } };
+    writeFileSync(config, JSON.stringify({ mcpServers: { wrong } }));
+    const status = await cli("wrong", "status", "--config", config);
+    expect(status.out).toMatch(/^wrong: misconfigured: .*TOOLWAY_TEST_UNSET is not set/m);
+    expect(status.err).not.toContain("TOOLWAY_TEST_UNSET");
+    const json = await cli("wrong", "status", "--json", "--config", config);
+    expect(JSON.parse(json.out)).toMatchObject({ running: false, servers: [{ state: "misconfigured" }] });
+    expect(json.err).not.toContain("TOOLWAY_TEST_UNSET");
+    expect((await cli("wrong", "tools", "--config", config)).err).toContain("TOOLWAY_TEST_UNSET is not set");
+  });
+});
+
 describe("with a gateway that runs", () => {
   it("verbs talk to it, its token lets an agent in, and SIGTERM ends it with 0 [drain]", async () => {
     const { child, url, exited } = await serve("running");

@@ -51,6 +51,7 @@ interface OpenMore {
   readonly startServers: ServerStart;
   readonly logCalls?: boolean | "unless-off";
   readonly onDemand?: boolean;
+  readonly tellsConfig?: boolean;
 }
 
 async function open(
@@ -67,6 +68,7 @@ async function open(
     log: more.log,
     startServers: more.startServers,
     onDemand: more.onDemand ?? false,
+    logsRemarks: more.tellsConfig !== true,
     heldWatcher: makeHeapRoom(),
     noAuth: options.noAuth ?? false,
     forRuns: options.forRuns ?? false,
@@ -135,14 +137,21 @@ function enlistGateway(
   }
 }
 
+interface VerbNeeds {
+  readonly servers: boolean | "called";
+  readonly tellsConfig?: boolean;
+}
+
 /**
  * Talks to it by a control socket that nobody else finds: it ends with this verb, and another verb must not lose its
  * call by that.
  */
-async function local(source: GatewaySource, { servers }: { servers: boolean | "called" }): Promise<LocalGateway> {
+async function local(source: GatewaySource, { servers, tellsConfig }: VerbNeeds): Promise<LocalGateway> {
   const onDemand = servers === "called";
   const startServers = onDemand || servers;
-  const gateway = await open(source, {}, { startServers, log: logFor(source.env, true), logCalls: false, onDemand });
+  const log = logFor(source.env, true);
+  const told = tellsConfig === undefined ? {} : { tellsConfig };
+  const gateway = await open(source, {}, { startServers, log, logCalls: false, onDemand, ...told });
   const folder = await mkdtemp(join(tmpdir(), "toolway-"));
   const closeAll = async (): Promise<void> => {
     await gateway.close({ drainMs: 0 });
@@ -187,7 +196,7 @@ async function findOr<T>(
 
 async function connect(
   source: GatewaySource,
-  options: { readonly servers: boolean | "called"; readonly signal: AbortSignal },
+  options: VerbNeeds & { readonly signal: AbortSignal },
 ): Promise<{ readonly client: GatewayClient; readonly own: LocalGateway | undefined }> {
   const found = await findOr(source, () => local(source, options), options.signal);
   if ("close" in found) return { client: found, own: found };

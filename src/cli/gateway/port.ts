@@ -112,11 +112,12 @@ export interface GatewayPort {
   start(options: StartOptions): Promise<StartedGateway>;
   /**
    * For a verb: the gateway that runs, else one of its own (`own`, to be closed). `servers: false` leaves the servers
-   * alone, for verbs about tokens and state; "called" starts the ones that are called.
+   * alone, for verbs about tokens and state; "called" starts the ones that are called. `tellsConfig`: the verb tells what is
+   * wrong with the config, and its own gateway need not.
    */
   connect(
     source: GatewaySource,
-    options: { readonly servers: boolean | "called"; readonly signal: AbortSignal },
+    options: { readonly servers: boolean | "called"; readonly tellsConfig?: boolean; readonly signal: AbortSignal },
   ): Promise<{ readonly client: GatewayClient; readonly own: LocalGateway | undefined }>;
   /** `stdio`: speaks MCP on the streams until the input ends; joins a running gateway, else is one. */
   stdio(source: GatewaySource, streams: StdioStreams): Promise<void>;

@@ -29,6 +29,8 @@ interface GatewayNeeds {
    * `until` is not content with what is known from before, the servers that `toStart` names first.
    */
   readonly servers: boolean | "called";
+  /** It tells what is wrong with the config: the log of a gateway of its own would say it twice. */
+  readonly tellsConfig?: boolean;
   /** Undefined where every server is to be started, as the gateway does it. */
   readonly toStart?: (client: GatewayClient) => Promise<readonly string[] | undefined>;
   /** When a gateway is far enough; by default one of our own is when every server is up or has failed. */
@@ -48,14 +50,15 @@ export async function withGateway<T>(
     return use({ client: running, running: true });
   }
   const port = await gatewayPort();
-  let { client, own } = await port.connect(source, { servers: needs.servers, signal: io.signal });
+  const { servers, tellsConfig = false } = needs;
+  let { client, own } = await port.connect(source, { servers, tellsConfig, signal: io.signal });
   let starts: Starts | undefined;
   if (own !== undefined && needs.servers === "called") {
     starts = await closedUnless(own, () => startsOf(client, needs));
     if (starts === "none") return useOwn(client, own, use);
     if (starts === "all") {
       await own.close();
-      ({ client, own } = await port.connect(source, { servers: true, signal: io.signal }));
+      ({ client, own } = await port.connect(source, { servers: true, tellsConfig, signal: io.signal }));
     }
   }
   if (own === undefined) return use({ client, running: true });
