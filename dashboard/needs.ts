@@ -239,7 +239,7 @@ function editNeed(error: string, since: string | undefined): Need {
 function patternNeed(text: string, since: string | undefined): Need {
   return {
     key: `pattern/${text}`,
-    what: "A pattern fits no tool",
+    what: "A rule of the config fits no tool",
     why: sentence(text),
     since,
     line: "toolway config check",

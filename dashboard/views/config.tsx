@@ -43,7 +43,7 @@ export function ConfigView() {
       )}
       <Told title="Waits for a restart" lines={waitsForRestart} />
       <Told title="Warnings" lines={warnings} />
-      <Told title="Patterns that fit no tool" lines={unusedPatterns} />
+      <Told title="Rules that fit no tool" lines={unusedPatterns} />
       <Told title="Names that two servers claim" lines={conflicts.value ?? []} />
       <Told title="Notes" lines={notes.value ?? []} />
       {path === undefined || power.value !== "operator" ? null : (

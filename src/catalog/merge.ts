@@ -5,7 +5,6 @@ import { exposedName, ownToolName } from "../contracts/names.js";
 import type { Listed, ListKind } from "../contracts/upstream.js";
 import { refusedKey } from "../protocol/definitions/key-argument.js";
 import { isObject } from "../protocol/jsonrpc.js";
-import { fits } from "../runtime/glob.js";
 import { Conflicts } from "./conflicts.js";
 import { type Item, type ItemList, type Rendered, renderItem, sameDefinition } from "./items.js";
 import { type Assignment, assignNames, type NamingOptions, type Owner } from "./names.js";
@@ -55,7 +54,8 @@ export function mergeNamed(
     const list = known.lists.get(kind);
     if (list === undefined) continue;
     notes.push(...list.notes);
-    const unused = new Set(overrides.keys());
+    // Which settings fit no tool is told with the patterns of roles that fit none.
+    const unused = new Set(kind === "prompts" ? overrides.keys() : []);
     for (const item of list.items) {
       unused.delete(item.own);
       if (kind === "tools") notes.push(...keptNotes(known, item, list));
@@ -71,13 +71,8 @@ export function mergeNamed(
         ...renderItem(item, known.name, name, override, isKept(known, kind, item)),
       });
     }
-    for (const pattern of unfitting(known, kind, list)) {
-      notes.push(`"only" of server "${known.name}" has ${JSON.stringify(pattern)}, which fits none of its tools.`);
-    }
     for (const own of unused) {
-      notes.push(
-        `The config has settings for ${noun} "${own}" of server "${known.name}", which has none of that name.`,
-      );
+      notes.push(`The config has settings for prompt "${own}" of server "${known.name}", which has none of that name.`);
     }
   }
   return { entries, owners: assignment.owners, conflicts: assignment.conflicts, notes, assignment };
@@ -119,12 +114,6 @@ function confirmNote(
   const saysOtherwise = isObject(annotations) && annotations["readOnlyHint"] === false;
   if (!saysOtherwise || readOnly.has(asked.own)) return undefined;
   return `${what}, of which the server says that it does not only read. Where it does, say so in the config: "readOnly": true.`;
-}
-
-/** The patterns of `only` that show nothing: mostly a name that is misspelt. */
-function unfitting({ only = [] }: KnownServer, kind: NamedKind, { items }: ItemList): string[] {
-  if (kind !== "tools") return [];
-  return only.filter((glob) => !items.some(({ own }) => fits(glob, own))).map((glob) => glob.join("*"));
 }
 
 /** Resources and templates: URIs stay as they are; one that two servers claim belongs to the first. */

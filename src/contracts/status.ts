@@ -210,7 +210,7 @@ export interface GatewayStatus {
     /** When that was, or one before it that could not be applied either. */
     readonly errorAt?: string | undefined;
     readonly warnings: readonly string[];
-    /** Patterns of roles and menus that fit no tool of the servers whose tools are known, and what may have been meant. */
+    /** What of roles, menus and entries fits no tool of the servers whose tools are known, and what may have been meant. */
     readonly unusedPatterns: readonly string[];
     /** Since when each of them fits none. */
     readonly unusedSince?: Readonly<Record<string, string>> | undefined;

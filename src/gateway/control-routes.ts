@@ -33,6 +33,7 @@ import { loginRoutes } from "./logins/logins.js";
 import { lookRoutes } from "./lookout/routes.js";
 import type { Asks } from "./sharing/asks.js";
 import { redactedDump } from "./state/state.js";
+import type { NamingEntry } from "./tool-listing.js";
 
 /** Ends the process around a gateway, in its own time. `drainMs` is undefined where the config's is meant. */
 export type StopGateway = (asked: { readonly drainMs: number | undefined }) => void;
@@ -200,15 +201,28 @@ function routesOf(gateway: Gateway): ControlRoutes {
     },
     // Rules that are not applied yet, by the tools that are known.
     "POST /roles/check": ({ body }) => {
-      const { roles, menus = [] } = fields(body);
+      const { roles, menus = [], servers } = fields(body);
       if (!isObject(roles)) throw new ControlError("invalid", '"roles" is an object.');
       if (!Array.isArray(menus)) throw new ControlError("invalid", '"menus" is an array.');
       const asked = { roles, menus } as Pick<Gateway["config"], "roles" | "menus">;
-      return { unusedPatterns: gateway.patterns.of({ ...gateway.config, ...asked }) };
+      if (servers !== undefined && !isNaming(servers)) {
+        throw new ControlError("invalid", '"servers" is a list of objects with "name", "tools" and "only".');
+      }
+      return { unusedPatterns: gateway.patterns.of({ ...gateway.config, ...asked }, servers) };
     },
     "GET /state/dump": () =>
       jsonLines(redactedDump(gateway.state.dump(), (server, text) => gateway.redact(server, text))),
   };
+}
+
+function isNaming(servers: unknown): servers is readonly NamingEntry[] {
+  const isTexts = (only: unknown) => Array.isArray(only) && only.every((text) => typeof text === "string");
+  const isOne = (one: unknown) =>
+    isObject(one) &&
+    typeof one["name"] === "string" &&
+    isObject(one["tools"]) &&
+    (one["only"] === undefined || isTexts(one["only"]));
+  return Array.isArray(servers) && servers.every(isOne);
 }
 
 /** Answers how long it may take; that it is over is seen by the state directory, which nobody holds then. */

@@ -186,3 +186,31 @@ it("what the config hides stays pinned over a restart: the kept list is compared
   const states = gateway.pins.list().map(({ tool, state }) => `${tool} ${state}`);
   expect(new Set(states)).toEqual(new Set(["add changed", "announce pinned", "die pinned"]));
 });
+
+it("a misspelt name under an entry's tools is told as such a pattern is, once for as long as it is so [status-true]", async () => {
+  const misspelt =
+    'server "rug", "tools": "anounce" fits none of its tools, so it changes nothing. Did you mean "announce"?';
+  const config = path("misspelt.json");
+  const entry = { command: process.execPath, args: [rug, "--description", path("description")] };
+  const wrong = { mcpServers: { rug: { ...entry, tools: { anounce: { hide: true } } } } };
+  writeFileSync(config, JSON.stringify(wrong));
+  const told: string[] = [];
+  const times = () => told.filter((line) => line.includes(misspelt)).length;
+  const log = createLog({ write: (line) => void told.push(line) });
+  const other = await createGateway(config, { stateDir: path("misspelt"), watch: false, log });
+  try {
+    await vi.waitFor(() => expect(times()).toBe(1), SOON);
+    expect(other.status().config.unusedPatterns).toEqual([misspelt]);
+    expect(other.status().notes).toEqual([]);
+    await other.reload();
+    expect(times()).toBe(1);
+    writeFileSync(config, JSON.stringify({ mcpServers: { rug: { ...entry, tools: { announce: { hide: true } } } } }));
+    await other.reload();
+    expect(other.status().config.unusedPatterns).toEqual([]);
+    writeFileSync(config, JSON.stringify(wrong));
+    await other.reload();
+    expect(times()).toBe(2);
+  } finally {
+    await other.close({ drainMs: 0 });
+  }
+});

@@ -87,10 +87,17 @@ export function quarantinedByServer(catalog: Catalog, pins: StoredPins): Readonl
   return found;
 }
 
+/** What an entry names tools by. */
+export interface NamingEntry {
+  readonly name: string;
+  readonly tools: object;
+  readonly only?: readonly string[] | undefined;
+}
+
 /** Lists come one by one at a start: patterns are looked at once for those of a moment. */
 const LOOK_MS = 200;
 
-/** The patterns of roles and menus that fit no tool, for the status and, each once for as long as it is so, for the log. */
+/** What of roles, menus and entries fits no tool, for the status and, each once for as long as it is so, for the log. */
 export class UnusedPatterns {
   readonly #catalog: Catalog;
   readonly #log: (text: string) => void;
@@ -105,8 +112,14 @@ export class UnusedPatterns {
     this.#log = log;
   }
 
-  of({ roles, menus, servers }: Pick<Config, "roles" | "menus" | "servers">): readonly string[] {
-    const known = servers.map(({ name }) => ({ name, tools: this.#catalog.ownTools(name) }));
+  /** `entries`: as they would be, where they are not those that are in use. */
+  of(
+    { roles, menus, servers }: Pick<Config, "roles" | "menus" | "servers">,
+    entries: readonly NamingEntry[] = servers,
+  ): readonly string[] {
+    const known = entries.map(({ name, tools, only }) => {
+      return { name, tools: this.#catalog.ownTools(name), settings: Object.keys(tools), only };
+    });
     // They may name a tool that is nearly what was written.
     return unusedPatterns(roles, known, menus).map((text) => safeLine(servers, text));
   }

@@ -1,8 +1,9 @@
-// Which patterns of roles and menus fit no tool: a typo in `deny` would let everything through, and nobody would see it. Only
-// servers whose tools are known are judged. Pure: lists are passed in.
+// Which patterns of roles and menus, and which names in the entries of servers, fit no tool: a typo in `deny` or `hide` would
+// let everything through, and nobody would see it. Only servers whose tools are known are judged. Pure: lists are passed in.
 
 import type { OwnToolName } from "../contracts/names.js";
 import type { MenuRule, RoleRules } from "../contracts/settings.js";
+import { fits, readGlob } from "../runtime/glob.js";
 import { nearest } from "../runtime/nearest.js";
 import { covers, denies, type Pattern, parsePattern, touches } from "./pattern.js";
 
@@ -10,6 +11,10 @@ import { covers, denies, type Pattern, parsePattern, touches } from "./pattern.j
 export interface KnownTools {
   readonly name: string;
   readonly tools: readonly OwnToolName[] | undefined;
+  /** The tools that its entry says something of. */
+  readonly settings?: readonly string[];
+  /** The patterns of its entry's `only`. */
+  readonly only?: readonly string[] | undefined;
 }
 
 /** So many are told: whoever has more has one cause for them. */
@@ -35,7 +40,37 @@ export function unusedPatterns(
       if (told.length >= MAX_TOLD) return told;
     }
   }
-  return told;
+  for (const server of servers) told.push(...unusedOf(server));
+  return told.slice(0, MAX_TOLD);
+}
+
+/** What the entry of one server names that it does not have. */
+function unusedOf({ name, tools, settings = [], only = [] }: KnownTools): string[] {
+  if (tools === undefined) return [];
+  const own = new Set<string>(tools);
+  const typed = settings.filter((tool) => !own.has(tool));
+  const unfitting = only.filter((text) => {
+    const glob = readGlob(text);
+    return !tools.some((tool) => fits(glob, tool));
+  });
+  const where = `server ${JSON.stringify(name)}`;
+  return [
+    ...typed.map((tool) => `${where}, "tools": ${unfit(tool, tools)}, so it changes nothing.${hint(tool, tools)}`),
+    ...unfitting.map((text) => `${where}, "only": ${unfit(text, tools)}, so it shows nothing.${hint(text, tools)}`),
+  ];
+}
+
+function unfit(text: string, { length }: readonly OwnToolName[]): string {
+  return `${JSON.stringify(text)} fits ${length === 0 ? "no tool: it has none" : "none of its tools"}`;
+}
+
+function hint(typed: string, tools: readonly OwnToolName[]): string {
+  const near = typed.length > MAX_COMPARED ? undefined : nearestTool(typed, tools.filter(isShort));
+  return near === undefined ? "" : ` Did you mean ${JSON.stringify(near)}?`;
+}
+
+function isShort(tool: string): boolean {
+  return tool.length <= MAX_COMPARED;
 }
 
 /** Patterns that do one thing. */
@@ -73,8 +108,8 @@ function judge(pattern: Pattern, isDeny: boolean, effect: string, servers: reado
   }
   const near = pattern.text.length > MAX_COMPARED ? undefined : nearestPattern(pattern, meant);
   const where = meant.length === 1 ? `server ${JSON.stringify(meant[0]?.name)}` : `the servers that it names`;
-  const hint = near === undefined ? "" : ` Did you mean ${JSON.stringify(near)}?`;
-  return `${JSON.stringify(pattern.text)} fits no tool of ${where}, so it ${effect} nothing.${hint}`;
+  const meantText = near === undefined ? "" : ` Did you mean ${JSON.stringify(near)}?`;
+  return `${JSON.stringify(pattern.text)} fits no tool of ${where}, so it ${effect} nothing.${meantText}`;
 }
 
 /** The pattern that may have been meant. Tools alone are compared: a server's name in front would hide how far they are. */
@@ -82,10 +117,7 @@ function nearestPattern(pattern: Pattern, meant: readonly KnownTools[]): string 
   for (const { name, tools = [] } of meant) {
     const server = pattern.text.startsWith(`${name}/`) ? name : pattern.text.slice(0, pattern.text.indexOf("/"));
     const typed = pattern.text.slice(server.length + 1);
-    const near = nearestTool(
-      typed,
-      tools.filter((tool) => tool.length <= MAX_COMPARED),
-    );
+    const near = nearestTool(typed, tools.filter(isShort));
     if (near !== undefined) return `${server}/${near}`;
   }
   return undefined;

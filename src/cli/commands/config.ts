@@ -20,8 +20,8 @@ export const configCheck = defineCommand({
     summary: "Checks a config without starting any server.",
     description:
       "Checks a config without starting any server. Each mistake is one line: file:line:column, the key, what was " +
-      "expected. Exits 2 when there are any. The files of `tls` must be there. Patterns of roles are compared with the tools that a gateway of this " +
-      "config has seen.",
+      "expected. Exits 2 when there are any. The files of `tls` must be there. Tools that roles, menus and the entries of servers name are compared with " +
+      "those that a gateway of this config has seen.",
   },
   args: { file: configArg("The config. Default: the one that serve takes.") },
   options: { ...jsonOption },
@@ -84,15 +84,22 @@ function withWhatToDo(error: unknown, wrong: readonly { readonly name: string }[
 }
 
 /**
- * Patterns of roles and menus that fit no tool, by the lists that a gateway of this config has: the one that runs, or the last one.
+ * What of roles, menus and entries fits no tool, by the lists that a gateway of this config has: the one that runs, or the last one.
  * Where there was none, nothing is known, and nothing is made to find out.
  */
-async function unusedIn({ roles, menus }: Config, source: GatewaySource, io: Io): Promise<readonly string[]> {
+async function unusedIn(config: Config, source: GatewaySource, io: Io): Promise<readonly string[]> {
+  const { roles, menus } = config;
   const hasRules = Object.values(roles).some(({ allow, deny }) => (allow?.length ?? 0) + (deny?.length ?? 0) > 0);
-  if ((!hasRules && menus.length === 0) || !existsSync(source.stateDir)) return [];
+  const isNamed = config.servers.some(({ tools, only }) => only !== undefined || Object.keys(tools).length > 0);
+  if ((!hasRules && !isNamed && menus.length === 0) || !existsSync(source.stateDir)) return [];
+  const servers = config.servers.map(({ name, tools, only }) => ({ name, tools, only }));
   try {
     return await withGateway(source, io, { servers: false }, async ({ client }) => {
-      const { unusedPatterns } = (await client.post("/roles/check", { roles, menus }, io.signal)) as UnusedAnswer;
+      const { unusedPatterns } = (await client.post(
+        "/roles/check",
+        { roles, menus, servers },
+        io.signal,
+      )) as UnusedAnswer;
       return unusedPatterns;
     });
   } catch (error) {

@@ -99,6 +99,24 @@ describe("without a gateway that runs", () => {
     expect(json.err).not.toContain("TOOLWAY_TEST_UNSET");
     expect((await cli("wrong", "tools", "--config", config)).err).toContain("TOOLWAY_TEST_UNSET is not set");
   });
+
+  it("config check tells of a misspelt name under an entry's tools, with the nearest, once the list is known [status-true]", async () => {
+    const config = join(folder, "misspelt.json");
+    const demo = {
+      command: process.execPath,
+      args: [fileURLToPath(new URL("../../../dist/demo/server.js", import.meta.url))],
+    };
+    writeFileSync(config, JSON.stringify({ mcpServers: { demo: { ...demo, tools: { ecko: { hide: true } } } } }));
+    const check = () => cli("misspelt", "config", "check", config);
+    expect((await check()).out).toContain("is fine: 1 server.");
+    await cli("misspelt", "tools", "--config", config);
+    expect((await check()).err).toBe(
+      'warning: server "demo", "tools": "ecko" fits none of its tools, so it changes nothing. Did you mean "echo"?\n',
+    );
+    // By the file that is checked, not by the one that the lists are known of.
+    writeFileSync(config, JSON.stringify({ mcpServers: { demo: { ...demo, tools: { echo: { hide: true } } } } }));
+    expect((await check()).out).toContain("is fine: 1 server.");
+  });
 });
 
 describe("with a gateway that runs", () => {
