@@ -2,7 +2,7 @@
 // same: a server that was killed and is back, one whose tool changed with hidden characters, one whose entry is wrong, one that
 // is stopped while writes wait for it, one that wants a login, one that died while a write was under way. Run it as `npm run screenshots [-- --out FOLDER --only servers,config]`, after a build. It needs Chromium.
 
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
@@ -103,7 +103,11 @@ async function call(url, name, args, agent) {
   return answer.text();
 }
 
-const statusOf = (name) => JSON.parse(toolway("status", "--json")).servers.find((server) => server.name === name);
+/** The status ends with 1 here: a server of the scene is down. */
+function statusOf(name) {
+  const { stdout } = spawnSync(process.execPath, [cli, "status", "--json", "--config", config], { encoding: "utf8" });
+  return JSON.parse(stdout).servers.find((server) => server.name === name);
+}
 
 /** The address of a server that asks everybody for a login. */
 async function wantsLogin() {

@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { fakeGateway, folder, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
+import { fakeGateway, folder, leaveFolder, makeFolder, run, STATUS } from "../../../test/fixtures/fake-gateway.js";
 import { stateDirFor } from "../../runtime/state-dir.js";
 
 beforeEach(makeFolder);
@@ -18,6 +18,25 @@ it("status shows what is wrong below the table", async () => {
     "demo: It ended with code 1. Next try in 2.0 s.\n  stderr: Error: no key\n`toolway doctor` says what to fix.",
   );
   expect(JSON.parse((await run(["status", "--json"])).out)).toMatchObject({ running: true, pid: 7 });
+});
+
+it("status exits 1 where something is wrong, with --json too, and 0 for what is idle or stopped [told-why]", async () => {
+  const codes = async (change: object) => {
+    fakeGateway({ "/status": { ...STATUS, ...change } });
+    return [(await run(["status"])).code, (await run(["status", "--json"])).code];
+  };
+  const server = (change: object) => ({ servers: [{ ...STATUS.servers[0], state: "ready", ...change }] });
+  for (const state of ["ready", "idle", "starting", "stopped"]) expect(await codes(server({ state }))).toEqual([0, 0]);
+  for (const state of ["backoff", "ejected", "misconfigured", "waiting"]) {
+    expect(await codes(server({ state })), state).toEqual([1, 1]);
+  }
+  expect(await codes(server({ circuit: "open" }))).toEqual([1, 1]);
+  const well = server({});
+  const { config } = STATUS;
+  expect(await codes({ ...well, config: { ...config, error: "toolway.json:1:1: no JSON" } })).toEqual([1, 1]);
+  expect(await codes({ ...well, store: { path: "/state", problem: "No room left.", since: "" } })).toEqual([1, 1]);
+  // The answer is whole all the same.
+  expect(JSON.parse((await run(["status", "--json"])).out)).toMatchObject({ running: true, store: { path: "/state" } });
 });
 
 it("config check does not call a config fine that has a warning [status-true]", async () => {

@@ -119,6 +119,28 @@ function faultsFirst(servers: readonly ServerStatus[]): readonly ServerStatus[] 
   return [...servers].sort((one, other) => Number(isInTrouble(other)) - Number(isInTrouble(one)));
 }
 
+/**
+ * Whether nothing is wrong that a script would want to hear of. What waits for a person by design (a changed tool, a login) is
+ * no fault, and neither is a server that nobody has wanted yet, or that an operator stopped.
+ */
+export function isWell({
+  servers,
+  config,
+  certificate,
+  store,
+  audit,
+  engine,
+  mailboxes,
+  shares,
+}: GatewayStatus): boolean {
+  return (
+    !servers.some(isInTrouble) &&
+    [config.error, certificate?.error, store, audit?.problem, mailboxes?.problem].every((one) => one === undefined) &&
+    (engine === undefined || engine.state === "connected") &&
+    shares.every(({ state }) => state !== "refused")
+  );
+}
+
 export function isInTrouble({ state, circuit }: ServerStatus): boolean {
   return IN_TROUBLE.has(state) || circuit !== "closed";
 }
