@@ -23,6 +23,7 @@ import { EVERY_LIST, ServerLists } from "./lists/lists.js";
 import { changedKinds, hasList, listKinds } from "./lists/read.js";
 import { Renewals } from "./lists/renewals.js";
 import { hashOf, Rereads } from "./lists/rereads.js";
+import { ToldFaults } from "./lists/told-faults.js";
 import { ToolsCheck } from "./lists/tools-check.js";
 import { isOwnNotification } from "./modern/side.js";
 import { ToolHeaders } from "./modern/tool-headers.js";
@@ -100,11 +101,15 @@ export class UpstreamServer implements ServerHandle {
     this.#repeatable = new Repeatable(spec);
     this.#eras = deps.eras ?? new ProcessEras();
     this.#rereads = new Rereads(deps.context.random, (kind) => this.#reread(kind));
+    const faults = new ToldFaults(
+      (text) => this.#log("warn", text),
+      () => this.#retryInMs,
+    );
     this.#lists = new ServerLists({
       onBegin: (kind) => this.#renewals.begun(kind),
       onList: (kind, items, freshness, promisedMs) => this.#wasRead(kind, items, freshness, promisedMs),
       onFailed: (kind) => this.#renewals.failed(kind),
-      onFault: (kind, reason) => this.#log("warn", `its ${kind} could not be read: ${reason}`),
+      onFault: (kind, reason) => faults.failed(kind, reason),
     });
     this.#renewals = new Renewals({
       lists: this.#lists,

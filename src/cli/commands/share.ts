@@ -9,7 +9,7 @@ import { configArg, defineCommand, folderOption } from "../line/command.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, shown } from "../line/io.js";
 import { brokerOption, noteUnencrypted } from "../mailbox/broker-option.js";
-import { sharingText, stateText } from "../text/sharing.js";
+import { newsOfLine, sharingText, stateText } from "../text/sharing.js";
 
 import { listenOption, noteStopping } from "./serve.js";
 
@@ -106,6 +106,7 @@ async function shareAt(
   const questions = new Questions(io, () => stop.abort());
   noteUnencrypted(broker, io);
   let isLogged = false;
+  const isNews = newsOfLine();
   const stopped = AbortSignal.any([io.signal, stop.signal]);
   stopped.addEventListener("abort", () => noteStopping(io), { once: true });
   const end = await port.share(source, {
@@ -122,7 +123,7 @@ async function shareAt(
       else if (line.kind === "sharing") print(io, sharingText(line, { broker, as }, io));
       else if (line.kind === "state") {
         // Once is enough.
-        if (!isLogged) note(io, stateText(line, broker));
+        if (!isLogged && isNews(line)) note(io, stateText(line, broker));
       } else if (line.kind === "ask") questions.put(line, answer);
       else if (line.kind === "asked") questions.take(line.id);
     },

@@ -3,7 +3,7 @@
 import type { ShareLine } from "../../contracts/status.js";
 import { visible } from "../../runtime/visible.js";
 import type { Io } from "../line/io.js";
-import { styleOf, table } from "./print.js";
+import { count, styleOf, table } from "./print.js";
 
 type Plan = Extract<ShareLine, { kind: "sharing" }>;
 type State = Extract<ShareLine, { kind: "state" }>;
@@ -14,15 +14,15 @@ const MAX_NAMES = 12;
 export function sharingText(plan: Plan, { broker, as }: { broker: string; as: string }, io: Io): string {
   const style = styleOf(io);
   const { servers, tools, roles, unlistedRoles, asked } = plan;
-  const all = `all ${tools.length} tools`;
+  const all = tools.length === 1 ? "the one tool" : `all ${tools.length} tools`;
   const facts = [
     ["broker", style.bold(broker)],
     ["mailbox", style.bold(as)],
-    ["servers", servers.map(({ name, tools: count }) => `${visible(name)} (${count} tools)`).join(", ") || "none"],
+    ["servers", servers.map(({ name, tools: own }) => `${visible(name)} (${count(own, "tool")})`).join(", ") || "none"],
     ["tools", named(tools)],
-    ...roles.map(({ role, tools: count }) => [
+    ...roles.map(({ role, tools: seen }) => [
       `role ${visible(role)}`,
-      count === tools.length ? all : count === 0 ? "nothing" : `${count} of ${tools.length} tools`,
+      seen === tools.length ? all : seen === 0 ? "nothing" : `${seen} of ${tools.length} tools`,
     ]),
     [roles.length === 0 ? "every role" : "other roles", unlistedRoles === "allow" ? all : "nothing (unlistedRoles)"],
     ...(asked.length === 0 ? [] : [["asks you before", named(asked)]]),
@@ -34,6 +34,20 @@ export function sharingText(plan: Plan, { broker, as }: { broker: string; as: st
 function named(names: readonly string[]): string {
   const first = names.slice(0, MAX_NAMES).map(visible).join(", ");
   return names.length > MAX_NAMES ? `${first} and ${names.length - MAX_NAMES} more` : first || "none";
+}
+
+/**
+ * Which states of the line are told: why it is away once, however often the broker is dialled in vain, and that it is back.
+ */
+export function newsOfLine(): (line: State) => boolean {
+  let said: string | undefined;
+  return ({ state, why }) => {
+    if (state === "dialling") return said === undefined;
+    const now = state === "waiting" ? `${state} ${why}` : state;
+    if (now === said) return false;
+    said = now;
+    return true;
+  };
 }
 
 export function stateText({ state, why, nextInMs }: State, broker: string): string {

@@ -163,6 +163,30 @@ async function sharing(more: Partial<SharerOptions> = {}) {
 }
 
 describe("a sharer", () => {
+  it("logs once why its broker is away, however often that is dialled in vain [told-why]", async () => {
+    const lines: string[] = [];
+    const fakes: FakeLine[] = [];
+    let dials = 0;
+    await sharing({
+      log: { ...SILENT, warn: (text, fields) => void lines.push(`${text}: ${fields?.["why"]}`) },
+      dial: async (_options, events) => {
+        dials++;
+        if (dials > 1 && dials < 7) throw new BrokerLost(dials < 5 ? "nothing listens there" : "no such host");
+        const line = new FakeLine(events);
+        fakes.push(line);
+        return line;
+      },
+    });
+    await until(() => fakes.length === 1);
+    fakes[0]?.lose();
+    await until(() => fakes.length === 2);
+    expect(lines).toEqual([
+      "the line to the broker has ended: cut",
+      "the broker was dialled in vain; it goes on: nothing listens there",
+      "the broker was dialled in vain; it goes on: no such host",
+    ]);
+  });
+
   it("takes 64 calls at once, and one more for each that was answered [bounded]", async () => {
     const { line, call } = await sharing();
     const one = await line();

@@ -172,6 +172,8 @@ export class Sharer implements CallKeeper {
   async #keepLine(): Promise<void> {
     const { signal } = this.#stop;
     const { log, broker, as, clock, random = Math.random } = this.#options;
+    // Why the line is away, as far as it was logged: a broker that stays away for a while is dialled forty times a minute.
+    let said: string | undefined;
     while (!signal.aborted) {
       const { why, lastedMs, isFinal } = await this.#holdLine();
       if (signal.aborted) return;
@@ -181,16 +183,19 @@ export class Sharer implements CallKeeper {
         clearInterval(this.#timer);
         return;
       }
-      const nextInMs = Math.round(this.#redial.ended(lastedMs, clock.now(), random()));
-      log.warn("the line to the broker has ended", { broker, mailbox: as, why, nextInMs });
+      const nextInMs = Math.round(this.#redial.ended(lastedMs ?? 0, clock.now(), random()));
+      if (lastedMs !== undefined) log.warn("the line to the broker has ended", { broker, mailbox: as, why, nextInMs });
+      else if (why === said) log.debug("the broker was dialled in vain again", { broker, mailbox: as, why, nextInMs });
+      else log.warn("the broker was dialled in vain; it goes on", { broker, mailbox: as, why, nextInMs });
+      said = lastedMs === undefined ? why : undefined;
       this.#be({ state: "waiting", why, nextInMs });
       const until = clock.now() + nextInMs;
       await pause(Math.max(0, until - clock.now()), signal);
     }
   }
 
-  /** Dials, and resolves when the line has ended. Never rejects. */
-  async #holdLine(): Promise<{ why: string; lastedMs: number; isFinal: boolean }> {
+  /** Dials, and resolves when the line has ended. `lastedMs` is undefined where there was none. Never rejects. */
+  async #holdLine(): Promise<{ why: string; lastedMs: number | undefined; isFinal: boolean }> {
     const { broker, as, token, clock, log, dial = openLine } = this.#options;
     const { signal } = this.#stop;
     this.#be({ state: "dialling" });
@@ -203,7 +208,11 @@ export class Sharer implements CallKeeper {
       const hello = { address: as, journal: this.journal.id, kinds: ["mcp_request"], signal };
       line = await dial({ url: broker, token, ...hello }, this.#events(end));
     } catch (error) {
-      return { why: (error as Error).message, lastedMs: 0, isFinal: error instanceof BrokerRefusal && error.final };
+      return {
+        why: (error as Error).message,
+        lastedMs: undefined,
+        isFinal: error instanceof BrokerRefusal && error.final,
+      };
     }
     const sinceMs = clock.now();
     if (signal.aborted) line.close("the sharer stops");

@@ -1,0 +1,48 @@
+// What is logged of lists that could not be read: those that failed together, as all do where nobody answers, in one line,
+// with when they are read again. It does not read them.
+
+import type { ListKind } from "../../contracts/upstream.js";
+import { sentence } from "../../runtime/expected-error.js";
+
+const WORDS: Readonly<Record<ListKind, string>> = {
+  tools: "tools",
+  prompts: "prompts",
+  resources: "resources",
+  resourceTemplates: "resource templates",
+};
+
+export class ToldFaults {
+  readonly #tell: (text: string) => void;
+  /** When they are read again, from now; undefined where that is left to a call. */
+  readonly #retryInMs: () => number | undefined;
+  /** Those of this turn, by the reason. */
+  #kinds = new Map<string, ListKind[]>();
+
+  constructor(tell: (text: string) => void, retryInMs: () => number | undefined) {
+    this.#tell = tell;
+    this.#retryInMs = retryInMs;
+  }
+
+  failed(kind: ListKind, reason: string): void {
+    // When they are tried again is decided in the turn in which they failed.
+    if (this.#kinds.size === 0) setImmediate(() => this.#tellAll());
+    this.#kinds.set(reason, [...(this.#kinds.get(reason) ?? []), kind]);
+  }
+
+  #tellAll(): void {
+    const inMs = this.#retryInMs();
+    const next = inMs === undefined ? "" : ` Tried again in ${Math.max(1, Math.round(inMs / 1000))} s.`;
+    const failed = this.#kinds;
+    this.#kinds = new Map();
+    for (const [reason, kinds] of failed) {
+      this.#tell(`its ${listed(kinds)} could not be read: ${next === "" ? reason : sentence(reason)}${next}`);
+    }
+  }
+}
+
+/** `tools`, `tools and prompts`, `tools, prompts and resources`. */
+function listed(kinds: readonly ListKind[]): string {
+  const words = kinds.map((kind) => WORDS[kind]);
+  const last = words.pop() ?? "";
+  return words.length === 0 ? last : `${words.join(", ")} and ${last}`;
+}
