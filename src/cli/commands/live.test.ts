@@ -114,28 +114,36 @@ it("top has a screen of its own, draws each picture over the one before, and giv
   }
 });
 
-it("top fits into the rows of the terminal, and says how many servers and calls it leaves out [bounded]", async () => {
-  const [one] = STATUS.servers;
-  const servers = Array.from({ length: 60 }, (_, n) => ({ ...one, name: `server-${n}` }));
-  const underWay = Array.from({ length: 9 }, () => UNDER_WAY);
-  fakeGateway({
-    "/status": { ...STATUS, servers },
-    "/history": historyOf(1),
-    "/calls?limit=0": { calls: [], underWay, last: 1 },
-  });
-  for (const rows of [24, 40]) {
-    const { out, stop, ran } = live(["top"], terminal(rows));
-    await until("a picture", () => out().includes(REST_OF_SCREEN));
-    stop();
-    await ran;
-    const lines = (framesOf(out())[0] ?? "").split("\n");
-    expect(lines.length).toBeLessThanOrEqual(rows);
-    const shown = lines.filter((line) => line.startsWith("server-")).length;
-    expect(shown).toBeGreaterThanOrEqual(3);
-    expect(lines.some((line) => line.startsWith(`and ${60 - shown} more`))).toBe(true);
-    expect(lines.some((line) => line.startsWith("and 4 more"))).toBe(true);
-  }
-});
+it.each([
+  ["", "server"],
+  [", also where names are longer than its lines", "a-server-with-a-name-that-is-long-".repeat(4)],
+])(
+  "top fits into the rows of the terminal%s, and says how many servers and calls it leaves out [bounded]",
+  async (_what, name) => {
+    const [one] = STATUS.servers;
+    const servers = Array.from({ length: 60 }, (_, n) => ({ ...one, name: `${name}-${n}` }));
+    const underWay = Array.from({ length: 9 }, () => UNDER_WAY);
+    fakeGateway({
+      "/status": { ...STATUS, servers },
+      "/history": historyOf(1),
+      "/calls?limit=0": { calls: [], underWay, last: 1 },
+    });
+    for (const rows of [24, 40]) {
+      const { out, stop, ran } = live(["top"], terminal(rows));
+      await until("a picture", () => out().includes(REST_OF_SCREEN));
+      stop();
+      await ran;
+      const lines = (framesOf(out())[0] ?? "").split("\n");
+      const bare = lines.map((line) => line.replace(REST_OF_LINE, "").replace(REST_OF_SCREEN, ""));
+      const onScreen = bare.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / 120)), 0);
+      expect(onScreen).toBeLessThanOrEqual(rows);
+      const shown = lines.filter((line) => line.startsWith(`${name}-`)).length;
+      expect(shown).toBeGreaterThanOrEqual(3);
+      expect(lines.some((line) => line.startsWith(`and ${60 - shown} more`))).toBe(true);
+      expect(lines.some((line) => line.startsWith("and 4 more"))).toBe(true);
+    }
+  },
+);
 
 it("top gives the terminal back where the gateway goes away, and says so after it [told-why]", async () => {
   const gone = { is: false };

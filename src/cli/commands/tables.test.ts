@@ -4,6 +4,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, run, STATUS } from "../../../test/fixtures/fake-gateway.js";
+import { History } from "../../observe/calls/history.js";
+import { historyAnswer } from "../../observe/calls/shown-history.js";
 
 beforeEach(makeFolder);
 afterEach(leaveFolder);
@@ -54,6 +56,8 @@ const WRITE = {
   lane: "",
 };
 
+const CALL = { role: LONG, server: "s", method: "tools/call", ms: 1_290, phase: "server" };
+
 /** Columns that a terminal needs for a line without colours: of what stands here, CJK is wide. */
 const columnsOf = (line: string) => line.replace(/[\u3041-\u9fff]/g, "xx").length;
 
@@ -81,6 +85,8 @@ it.each([
   ["pins", "SERVER"],
   ["token list", "ID"],
   ["drain", "GATEWAY"],
+  ["top --once", "SERVER"],
+  ["top --once", "UNDER WAY"],
 ])(
   "`%s` cuts no name, by which its rows are told apart and which is typed, however narrow it is [status-true]",
   async (line, first) => {
@@ -111,6 +117,8 @@ async function rowsOf(line: string, first: string, names: readonly string[], col
       "/tools": { tools },
       "/pins": { pins: names.map((name) => ({ ...PIN, server: name, tool: name })), trusted: [], servers: names },
       "/tokens": { tokens },
+      "/history": historyAnswer(new URLSearchParams(), new History((_, tool) => tool), 1),
+      "/calls?limit=0": { underWay: names.map((name) => ({ ...CALL, principal: name, tool: `${name}-tool` })) },
       "/gateways": { gateways: names.map((gateway) => ({ ...SEEN, gateway })) },
       "/outbox?limit=50": { writes: names.map((name) => ({ ...WRITE, server: name, tool: name, principal: name })) },
     },

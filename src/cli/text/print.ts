@@ -166,6 +166,13 @@ function cut(cell: string, limit: number): string {
   return kept.join("");
 }
 
+/** How many lines of the screen a text takes, where the terminal breaks those that are too long for it. */
+export function screenLines(text: string, { isTTY, columns }: Pick<Io, "isTTY" | "columns">): number {
+  const lines = text.split("\n");
+  if (!isTTY || columns === undefined || columns <= 0) return lines.length;
+  return lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(width(line) / columns)), 0);
+}
+
 export function heading(style: Style, cells: readonly string[]): string[] {
   return cells.map((cell) => style.dim(cell));
 }

@@ -4,7 +4,7 @@ import type { CallUnderWay } from "../../contracts/control/calls.js";
 import type { HistoryAnswer, ServerSummary } from "../../contracts/control/history.js";
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import type { Io } from "../line/io.js";
-import { count, duration, fittedTable, heading, longDuration, type Style, styleOf } from "./print.js";
+import { count, duration, fittedTable, heading, longDuration, type Style, screenLines, styleOf } from "./print.js";
 import { isInTrouble, stateText } from "./status.js";
 
 export interface TopFacts {
@@ -19,6 +19,8 @@ const USUAL_ROWS = 40;
 const FRAME_ROWS = 9;
 /** So many of the rows are for calls under way. */
 const UNDER_WAY_ROWS = 5;
+/** So many servers are shown on the smallest terminal. */
+const LEAST_ROWS = 3;
 
 /** `rows` is how many lines fit; what does not is told as a number. */
 export function topText({ status, history, underWay }: TopFacts, io: Io, nowMs: number, rows = USUAL_ROWS): string {
@@ -34,16 +36,27 @@ export function topText({ status, history, underWay }: TopFacts, io: Io, nowMs: 
     numbers.join("   "),
     `${style.dim("last hour")} ${sparkline(byMinute(total.calls))}`,
   ];
-  const room = Math.max(3, rows - FRAME_ROWS - Math.min(UNDER_WAY_ROWS, underWay.length));
-  parts.push("", serversTable(status.servers, history.servers, room, style, io));
+  const last = underWayParts(underWay, style, io);
+  const whole = (room: number) =>
+    [...parts, "", serversTable(status.servers, history.servers, room, style, io), ...last].join("\n");
+  let room = Math.max(LEAST_ROWS, rows - FRAME_ROWS - Math.min(UNDER_WAY_ROWS, underWay.length));
+  let text = whole(room);
+  // Names are never cut: lines with a long one take more than one of the screen.
+  while (room > LEAST_ROWS && screenLines(text, io) > rows) text = whole(--room);
+  return text;
+}
+
+function underWayParts(underWay: readonly CallUnderWay[], style: Style, io: Io): string[] {
+  const parts: string[] = [];
   if (underWay.length > 0) {
     const shown = underWay.slice(0, UNDER_WAY_ROWS);
     const more = underWay.length - shown.length;
     const lines = shown.map((call) => [duration(call.ms), call.principal, nameOf(call), phaseText(call)]);
-    parts.push("", fittedTable([heading(style, ["UNDER WAY", "WHO", "WHAT", "WHERE"]), ...lines], io));
+    const head = heading(style, ["UNDER WAY", "WHO", "WHAT", "WHERE"]);
+    parts.push("", fittedTable([head, ...lines], io, { whole: ["UNDER WAY", "WHO", "WHAT"] }));
     if (more > 0) parts.push(style.dim(`and ${more} more`));
   }
-  return parts.join("\n");
+  return parts;
 }
 
 /** `11 of 12 servers are fine; not so: github`. */
@@ -73,7 +86,7 @@ function serversTable(
   const head = ["SERVER", "STATE", "CALLS/MIN", "IN AN HOUR", "FAILED", "P50", "P95", "IN FLIGHT", "RESTARTS"];
   const rows = sorted.slice(0, room).map((server) => row(server, past.get(server.name), style));
   const more = sorted.length - rows.length;
-  const text = fittedTable([heading(style, head), ...rows], io);
+  const text = fittedTable([heading(style, head), ...rows], io, { whole: ["SERVER", "STATE"] });
   return more > 0 ? `${text}\n${style.dim(`and ${more} more`)}` : text;
 }
 
