@@ -46,7 +46,8 @@ export async function withGateway<T>(
   const running = await (await runningGateway()).find(source);
   if (running !== undefined) {
     // It may have started a moment ago.
-    if (needs.until !== undefined) await settle(running, io, needs.until, "The gateway's servers are starting");
+    if (needs.until !== undefined)
+      await settle(running, io, needs.until, { why: "The gateway's servers are starting" });
     return use({ client: running, running: true });
   }
   const port = await gatewayPort();
@@ -65,7 +66,9 @@ export async function withGateway<T>(
   if (source.others !== undefined) note(io, `No gateway runs for this config. ${source.others}`);
   const settled = async (gateway: VerbGateway): Promise<T> => {
     if (Array.isArray(starts)) startEach(starts, client, io.signal);
-    if (needs.servers !== false) await settle(client, io, needs.until, NONE_RUNS, true);
+    // That none runs is said once: with those that do, or with what is waited for.
+    const own = { isSaid: source.others !== undefined };
+    if (needs.servers !== false) await settle(client, io, needs.until, { why: STARTING, own });
     return use(gateway);
   };
   return useOwn(client, own, settled);
@@ -107,15 +110,21 @@ async function useOwn<T>(
   }
 }
 
-const NONE_RUNS = "No gateway runs for this config; starting its servers for this call";
+const NONE_RUNS = "No gateway runs for this config";
+const STARTING = "Starting its servers for this call";
+
+interface Waiting {
+  readonly why: string;
+  /** Where it is a gateway of our own: whether it was said already that no other runs. */
+  readonly own?: { isSaid: boolean };
+}
 
 /** Waits until the servers are up, have failed, or `until` says that enough are. */
 async function settle(
   client: GatewayClient,
   io: Io,
   until: GatewayNeeds["until"],
-  why: string,
-  isOwn = false,
+  { why, own }: Waiting,
 ): Promise<void> {
   const started = Date.now();
   let said = false;
@@ -125,23 +134,33 @@ async function settle(
     const waited = Date.now() - started;
     const status = (await client.get("/status", io.signal)) as GatewayStatus;
     // Executors that are dialled are there by then, if only as ones that are being reached.
-    const unreachable = isOwn && waited >= IDLE_GRACE_MS ? behindDialIns(status) : [];
+    const unreachable = own !== undefined && waited >= IDLE_GRACE_MS ? behindDialIns(status) : [];
     if (unreachable.length > 0 && !told) {
       told = true;
-      note(io, `${NOBODY_DIALS}: ${unreachable.join(", ")}. Start it with \`toolway serve\`, and ask again.`);
+      note(
+        io,
+        `${noneRuns(own)}${NOBODY_DIALS}: ${unreachable.join(", ")}. Start it with \`toolway serve\`, and ask again.`,
+      );
     }
     const pending = pendingServers(status, waited).filter((name) => !unreachable.includes(name));
     if (pending.length === 0 || waited > SETTLE_MS) return;
     if (until !== undefined && (await until(client))) return;
     if (!said && waited > NOTE_AFTER_MS) {
       said = true;
-      note(io, `${why}: waiting for ${pending.join(", ")} …`);
+      note(io, `${noneRuns(own)}${why}: waiting for ${pending.join(", ")} …`);
     }
     await sleep(POLL_MS);
   }
 }
 
-const NOBODY_DIALS = "No gateway runs, and without one nobody reaches servers behind an executor that dials in";
+const NOBODY_DIALS = "Without a gateway that runs, nobody reaches servers behind an executor that dials in";
+
+/** That none runs, where it has not been said. */
+function noneRuns(own: Waiting["own"]): string {
+  if (own === undefined || own.isSaid) return "";
+  own.isSaid = true;
+  return `${NONE_RUNS}. `;
+}
 
 /** A gateway of our own listens nowhere: an executor that nobody dials never comes. Those that are dialled are shown. */
 function behindDialIns({ servers, executors }: GatewayStatus): string[] {
