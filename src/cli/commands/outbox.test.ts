@@ -83,7 +83,7 @@ describe("outbox show", () => {
     const unknown = { ...WRITE, state: "unknown", position: undefined, error: '{"code":-31003}' };
     fakeGateway({ "/outbox/writes/0f3a": unknown });
     const { out, err } = await run(["outbox", "show", "0f3a"]);
-    expect(out).toMatch(/state +unknown, since 4 min ago/);
+    expect(out).toMatch(/state +unknown for 4 min \(since 20\d\d-/);
     expect(out).toContain("key-1");
     expect(out).toContain('{"code":-31003}');
     expect(err).toContain("toolway outbox resolve 0f3a --done");

@@ -37,10 +37,15 @@ function isBehind({ state, position }: ListedWrite): boolean {
 
 export function writeText(entry: OutboxEntry, io: Io, nowMs: number): string {
   const style = styleOf(io);
-  const ago = (ms: number) => `${longDuration(Math.max(0, nowMs - ms))} ago (${new Date(ms).toISOString()})`;
+  const ageOf = (ms: number) => Math.max(0, nowMs - ms);
+  const ago = (ms: number) =>
+    `${ageOf(ms) < 1_000 ? "just now" : `${longDuration(ageOf(ms))} ago`} (${new Date(ms).toISOString()})`;
   const facts: string[][] = [
     ["receipt", style.bold(word(entry.id))],
-    ["state", `${stateText(entry, style)}, since ${ago(entry.sinceMs)}`],
+    [
+      "state",
+      `${stateText(entry, style)} for ${longDuration(ageOf(entry.sinceMs))} (since ${new Date(entry.sinceMs).toISOString()})`,
+    ],
     ["call", `${word(entry.tool)} of ${word(entry.server)}, by ${word(entry.principal)}`],
     ["lane", entry.lane === "" ? "none" : word(entry.lane)],
     ["key", word(entry.idempotencyKey)],
@@ -53,7 +58,10 @@ export function writeText(entry: OutboxEntry, io: Io, nowMs: number): string {
     facts.push(["next try", `in ${longDuration(Math.max(0, entry.nextTryMs - nowMs))}`]);
   for (const { atMs, state, why, times = 1 } of entry.life ?? []) {
     const often = times === 1 ? "" : `, ${grouped(times)} times`;
-    facts.push(["then", `${state}${often}, from ${ago(atMs)}${why === undefined ? "" : `: ${visible(why)}`}`]);
+    facts.push([
+      "then",
+      `${state}${often}, ${times === 1 ? "" : "the first "}${ago(atMs)}${why === undefined ? "" : `: ${visible(why)}`}`,
+    ]);
   }
   if (entry.why !== undefined) facts.push(["why", visible(entry.why)]);
   if (entry.heldFor !== undefined) facts.push(["held", style.red(visible(entry.heldFor))]);
