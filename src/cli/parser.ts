@@ -7,7 +7,7 @@ import { commands, groups } from "./commands/index.js";
 import { argTerm, type Command, type CommandOption, type OptionSpec } from "./line/command.js";
 import { Exit, type ExitCode } from "./line/errors.js";
 import { type Io, note } from "./line/io.js";
-import { optionValue, type PlainLine } from "./line/plain-line.js";
+import { missingOptions, optionValue, type PlainLine } from "./line/plain-line.js";
 import { setRestApart } from "./line/rest-words.js";
 import { unknownCommand } from "./line/unknown-command.js";
 
@@ -161,6 +161,9 @@ function addCommand(
     }
     if (configArg !== undefined) input[configArg] ??= values["config"];
     for (const [key, option] of Object.entries(options)) input[key] = optionValue(option, givenAs(key, values));
+    const missing = missingOptions(command, input);
+    if (missing.length > 0)
+      parser.error(`error: ${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} missing`);
     onCommand(command, input);
   });
 }
@@ -173,7 +176,8 @@ function toOption(option: CommandOption): Option {
   if (option.repeat === true) {
     made.argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value]);
   }
-  return made.makeOptionMandatory(option.required === true);
+  // One that has to be given is missed in the end, by missingOptions: commander names the first of them alone.
+  return made;
 }
 
 function flagTerm({ flag, short }: CommandOption): string {

@@ -109,8 +109,9 @@ export const join = defineCommand({
 
 function required(broker: string | undefined, from: string | undefined): { broker: string; from: string } {
   if (broker === undefined || from === undefined) {
+    const missing = [...(broker === undefined ? ["--broker URL"] : []), ...(from === undefined ? ["--from ID"] : [])];
     throw usageError(
-      `--${broker === undefined ? "broker" : "from"} is missing: a machine is found by its mailbox at a broker.`,
+      `${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} missing: a machine is found by its mailbox at a broker.`,
       "For instance `toolway join --broker ws://127.0.0.1:7440 --from studio`; or `toolway join --pair WORD`, with the word " +
         "that `toolway share --pair` printed there.",
     );

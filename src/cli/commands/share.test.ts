@@ -6,6 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, run, STATUS } from "../../../test/fixtures/fake-gateway.js";
 import { heldIo } from "../../../test/fixtures/held-io.js";
 import { until } from "../../../test/fixtures/wait.js";
+import { keepWorker } from "../../mailbox/pairing/kept-workers.js";
+import { stateRootFor } from "../../runtime/state-dir.js";
 import { failedProbe } from "../gateway/failed-probe.js";
 import { type GatewayPort, replaceGatewayPort } from "../gateway/port.js";
 import { runCli } from "../program.js";
@@ -101,11 +103,31 @@ describe("join that the broker refuses [told-why]", () => {
   });
 });
 
-it("names --pair beside --broker, where neither is given [told-why]", async () => {
-  for (const verb of ["share", "join"]) {
+it("names all that is missing at once, and --pair beside it [told-why]", async () => {
+  for (const [verb, other] of [
+    ["share", "--as ID"],
+    ["join", "--from ID"],
+  ] as const) {
     const { code, err } = await run([verb]);
-    expect([code, err]).toEqual([2, expect.stringMatching(/--broker is missing.*--pair/s)]);
+    expect([code, err]).toEqual([
+      2,
+      expect.stringMatching(new RegExp(`--broker URL and ${other} are missing.*--pair`, "s")),
+    ]);
+    expect((await run([verb, ...broker])).err).toContain(`${other} is missing`);
   }
+  const { code, err } = await run(["share", "--role", "r", "--listen", "127.0.0.1:0"]);
+  expect([code, err]).toEqual([2, expect.stringMatching(/--role and --listen go with --pair, which is missing/)]);
+});
+
+it("join names the machines that are paired, where the one that is named is not [told-why]", async () => {
+  const none = await run(["join", "--from", "nothere"]);
+  expect([none.code, none.err]).toEqual([2, expect.stringMatching(/not paired with nothere\.\n +Nothing is paired/)]);
+  for (const mailbox of ["studio", "attic"]) {
+    const worker = { broker: "ws://127.0.0.1:7440/mailboxes", id: `w-${mailbox}`, token: "tw_x", mailbox };
+    keepWorker(stateRootFor({}, join(folder, "home")), worker);
+  }
+  expect((await run(["join", "--from", "nothere"])).err).toContain("Paired here: attic, studio.");
+  expect((await run(["join", "--from", "studoi"])).err).toContain("Did you mean studio? Paired here: attic, studio.");
 });
 
 it("join shows a token that was made in a terminal alone: a pipe leads to a log [secrets-unseen]", async () => {

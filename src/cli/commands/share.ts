@@ -90,7 +90,13 @@ async function placeFor(input: ShareInput, source: GatewaySource, io: Io): Promi
     const { pairForShare } = await import("../mailbox/share-pair.js");
     return pairForShare({ broker, as, role, source, listen: listenOption(input.listen) }, io);
   }
-  if (role !== undefined || input.listen !== undefined) throw usageError("--role and --listen go with --pair.");
+  const paired = [...(role === undefined ? [] : ["--role"]), ...(input.listen === undefined ? [] : ["--listen"])];
+  if (paired.length > 0) {
+    throw usageError(
+      `${paired.join(" and ")} ${paired.length === 1 ? "goes" : "go"} with --pair, which is missing.`,
+      "`toolway share --pair` needs neither --broker nor --as.",
+    );
+  }
   const token = io.env["TOOLWAY_TOKEN"];
   return { ...required(broker, as), token: token === "" ? undefined : token, close: async () => {} };
 }
@@ -134,8 +140,9 @@ async function shareAt(
 
 function required(broker: string | undefined, as: string | undefined): { broker: string; as: string } {
   if (broker === undefined || as === undefined) {
+    const missing = [...(broker === undefined ? ["--broker URL"] : []), ...(as === undefined ? ["--as ID"] : [])];
     throw usageError(
-      `--${broker === undefined ? "broker" : "as"} is missing: tools are shared in a mailbox of a broker.`,
+      `${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} missing: tools are shared in a mailbox of a broker.`,
       "For instance `toolway share --broker ws://127.0.0.1:7440 --as studio`; or `toolway share --pair`, which needs no broker.",
     );
   }

@@ -133,6 +133,13 @@ describe("tokens", () => {
     );
   });
 
+  it("are refused with all that is missing, at once [told-why]", async () => {
+    const said = async (...words: string[]) => (await run(["token", "create", ...words])).err.split("\n")[0];
+    expect(await said()).toBe("toolway: --id ID and --role ROLE (or --admin POWER) are missing");
+    expect(await said("--id", "ci")).toBe("toolway: --role ROLE (or --admin POWER) is missing");
+    expect(await said("--admin", "viewer")).toBe("toolway: --id ID is missing");
+  });
+
   it("are shown from the state directory where no gateway runs", async () => {
     fakeGateway(
       {},

@@ -24,7 +24,11 @@ export const tokenCreate = defineCommand({
   args: {},
   options: {
     id: { value: "ID", required: true, description: "Who it is for; shown in lists and logs." },
-    role: { value: "ROLE", description: "The role that the token carries. Needed, but with --admin." },
+    role: {
+      value: "ROLE",
+      requiredUnless: "admin",
+      description: "The role that the token carries. Needed, but with --admin.",
+    },
     admin: {
       value: "POWER",
       description:

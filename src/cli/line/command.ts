@@ -47,6 +47,8 @@ export interface OptionSpec {
   /** May be given more than once. */
   readonly repeat?: true;
   readonly required?: true;
+  /** Required where the option of this key is not given. */
+  readonly requiredUnless?: string;
   /** Understood at the end of the line, too, behind the words of an argument that takes the rest. */
   readonly atEnd?: true;
   /** Its value is one of these. */

@@ -41,10 +41,19 @@ export function readPlainLine(argv: readonly string[], commands: readonly Comman
   for (const [i, name] of argNames.entries()) input[name] = positional[i];
   if (configArg !== undefined) input[configArg] ??= values.get(CONFIG_KEY);
   for (const [key, option] of Object.entries(command.options)) {
-    if (option.required === true && !values.has(key)) return undefined;
     input[key] = optionValue(option, values.get(key));
   }
-  return { command, input };
+  return missingOptions(command, input).length === 0 ? { command, input } : undefined;
+}
+
+/** All that have to be given and were not, as they are written. */
+export function missingOptions({ options }: Command, input: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(options).flatMap(([key, { flag, value, required, requiredUnless }]) => {
+    const isNeeded = required === true || (requiredUnless !== undefined && input[requiredUnless] === undefined);
+    if (!isNeeded || input[key] !== undefined) return [];
+    const instead = requiredUnless === undefined ? undefined : options[requiredUnless];
+    return [`${flag} ${value}${instead === undefined ? "" : ` (or ${instead.flag} ${instead.value})`}`];
+  });
 }
 
 /** A switch is a boolean, and what may be given more than once a list. */

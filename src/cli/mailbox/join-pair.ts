@@ -1,7 +1,10 @@
 // Where `join` finds the broker, the mailbox and its token: in a pairing word, in the line, or kept from a pairing before.
 
+import type { PairedWorker } from "../../mailbox/pairing/redeem.js";
+import { nearest } from "../../runtime/nearest.js";
 import { stateRootFor } from "../../runtime/state-dir.js";
-import { usageError } from "../line/errors.js";
+import { visible } from "../../runtime/visible.js";
+import { type UserError, usageError } from "../line/errors.js";
 import { type Io, note, shortPath } from "../line/io.js";
 import { redeemWord } from "./pair.js";
 
@@ -29,12 +32,28 @@ export async function joinPlace({ pair, broker, from }: JoinInput, io: Io): Prom
   }
   const token = io.env["TOOLWAY_TOKEN"] ?? "";
   if (token !== "" || from === undefined) return { broker, from, token: token === "" ? undefined : token };
-  const { keptWorkers } = await import("../../mailbox/pairing/kept-workers.js");
+  const { allKeptWorkers, keptWorkers } = await import("../../mailbox/pairing/kept-workers.js");
   const kept = keptWorkers(stateRootFor(io.env, io.home), from, broker);
   const [first, second] = kept;
   if (first !== undefined && second !== undefined) {
     const brokers = kept.map((one) => one.broker).join(", ");
     throw usageError(`You are paired with ${from} at several brokers: ${brokers}.`, "Name one with --broker.");
   }
-  return first === undefined ? { broker, from, token: undefined } : { broker: first.broker, from, token: first.token };
+  if (first !== undefined) return { broker: first.broker, from, token: first.token };
+  if (broker === undefined) throw notPaired(from, allKeptWorkers(stateRootFor(io.env, io.home)));
+  return { broker, from, token: undefined };
+}
+
+/** Without a broker's address it is one that was paired with, or a slip of the name. */
+function notPaired(from: string, paired: readonly PairedWorker[]): UserError {
+  const names = [...new Set(paired.map(({ mailbox }) => visible(mailbox)))].sort((a, b) => a.localeCompare(b));
+  const near = nearest(from, names);
+  const first =
+    names.length === 0
+      ? "Nothing is paired here yet."
+      : `${near === undefined ? "" : `Did you mean ${near}? `}Paired here: ${names.join(", ")}.`;
+  return usageError(
+    `--broker URL is missing, and this machine is not paired with ${from}.`,
+    `${first} \`toolway join --pair WORD\` pairs it, with the word that \`toolway share --pair\` printed there.`,
+  );
 }

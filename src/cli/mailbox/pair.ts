@@ -65,7 +65,7 @@ export async function redeemWord(word: string, io: Io): Promise<{ worker: Paired
   if (read === undefined) {
     throw usageError(
       "That is no pairing word: it is the broker's address and a code, as 127.0.0.1:7440/ABCD-EFGH-JKMN.",
-      "`toolway share --pair` prints one, and `toolway mailbox pair` at the broker.",
+      "`toolway share --pair` prints one, and `toolway mailbox pair MAILBOX` at the broker.",
     );
   }
   const worker = await redeemCode(read, { name: machineName(), signal: io.signal });

@@ -26,6 +26,12 @@ export function keepWorker(root: string, worker: PairedWorker): string {
 
 /** Those for a mailbox, of one broker or of all. */
 export function keptWorkers(root: string, mailbox: string, broker?: string): PairedWorker[] {
+  return allKeptWorkers(root).filter(
+    (one) => one.mailbox === mailbox && (broker === undefined || plain(broker) === plain(one.broker)),
+  );
+}
+
+export function allKeptWorkers(root: string): PairedWorker[] {
   let names: string[];
   try {
     names = readdirSync(folderIn(root)).filter((name) => name.endsWith(".json"));
@@ -35,8 +41,7 @@ export function keptWorkers(root: string, mailbox: string, broker?: string): Pai
   }
   return names
     .slice(0, MAX_KEPT)
-    .flatMap((name) => read(join(folderIn(root), name)) ?? [])
-    .filter((one) => one.mailbox === mailbox && (broker === undefined || plain(broker) === plain(one.broker)));
+    .flatMap((name) => read(join(folderIn(root), name)) ?? []);
 }
 
 /** An address is the same with and without the path that goes without saying. */
