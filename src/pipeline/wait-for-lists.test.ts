@@ -78,7 +78,7 @@ it("each list asks every server that its agent may know of whether it may be old
     Object.assign(server, { renew });
   }
   const { pipeline } = setUpPipeline(servers);
-  for (const { name } of servers) pipeline.onList(name, "tools", tools("read"));
+  for (const { name } of servers) pipeline.fromServers.onList(name, "tools", tools("read"));
   const agent = new Agent({ pipeline }, "ada");
   const lists = async () => {
     asked.length = 0;

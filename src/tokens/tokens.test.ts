@@ -17,9 +17,11 @@ import { seeded } from "../../test/faults/random.js";
 import { until } from "../../test/fixtures/wait.js";
 import type { Principal } from "../contracts/caller.js";
 import type { Store } from "../contracts/store.js";
+import { WORKER_INBOX } from "../mailbox/wire/address.js";
+import { MAX_ID_CHARS } from "../mailbox/wire/limits.js";
 import { openStore } from "../store/local/store.js";
 import { MemoryMap } from "../store/memory-map.js";
-import { OLD_SECRET_MS, parseExpires, TokenBook, TokenError, type TokenRecord } from "./tokens.js";
+import { MAX_SENDER_ID_CHARS, OLD_SECRET_MS, parseExpires, TokenBook, TokenError, type TokenRecord } from "./tokens.js";
 
 const NOW = Date.UTC(2026, 0, 15, 12);
 let dir: string;
@@ -313,6 +315,15 @@ describe("tokens", () => {
       const token = await tokens.create({ id: good, role: good }, NOW);
       expect(tokens.authenticate(token, NOW)).toEqual({ id: good, role: good });
     }
+  });
+
+  it("that send to mailboxes have ids that leave room for the address of their inbox [bounded] [told-why]", async () => {
+    expect(MAX_SENDER_ID_CHARS + WORKER_INBOX.length + 16).toBe(MAX_ID_CHARS);
+    const tokens = book();
+    const make = (id: string, to?: readonly string[]) => tokens.create({ id, role: "dev", maySendTo: to }, NOW);
+    await make("w".repeat(107), ["studio"]);
+    await expect(make("w".repeat(108), ["studio"])).rejects.toThrow("may have 107 characters (491 bytes), not 108");
+    await make("w".repeat(128));
   });
 
   it("are not handed out when the store cannot keep them", async () => {

@@ -14,6 +14,12 @@ const TOKEN_BYTES = 32;
 const TOKEN_PREFIX = "tw_";
 /** Ids and roles appear in logs, metrics and headers. */
 const MAX_LABEL_CHARS = 128;
+/**
+ * Of an id that sends to mailboxes: a gateway that uses it has an inbox whose address is the id and 21 characters more, and an
+ * address has 128 at most.
+ */
+export const MAX_SENDER_ID_CHARS = MAX_LABEL_CHARS - 21;
+const MAX_SENDER_ID_BYTES = 512 - 21;
 /** A shorter token can be guessed. */
 const MIN_TOKEN_CHARS = 16;
 /** No token of ours or of an operator's choice is longer; what is longer is not even hashed. */
@@ -141,7 +147,10 @@ export class TokenBook {
     if (id.includes(ADDRESS_MARK)) {
       throw new TokenError("invalid", `The id of a token has no "${ADDRESS_MARK}" in it: addresses of mailboxes have.`);
     }
-    if (maySendTo !== undefined) checkRecipients(role, maySendTo);
+    if (maySendTo !== undefined) {
+      checkSenderId(id);
+      checkRecipients(role, maySendTo);
+    }
     if (names !== undefined) checkNames(role, names);
     // Its id is its name then.
     else if (ROLES_WITH_NAMES.includes(role)) checkName(id);
@@ -459,6 +468,15 @@ function checkRecipients(role: string, maySendTo: readonly string[] | "any"): vo
     throw new TokenError("limit", `A token sends to ${MAX_RECIPIENTS} mailboxes by name at most; else to any.`);
   }
   for (const id of maySendTo) checkLabel("recipient", id);
+}
+
+function checkSenderId(id: string): void {
+  const characters = [...id].length;
+  if (characters <= MAX_SENDER_ID_CHARS && Buffer.byteLength(id) <= MAX_SENDER_ID_BYTES) return;
+  throw new TokenError(
+    "invalid",
+    `The id of a token that sends to mailboxes may have ${MAX_SENDER_ID_CHARS} characters (${MAX_SENDER_ID_BYTES} bytes), not ${characters}: its inbox is called by the id and 21 more.`,
+  );
 }
 
 function checkLabel(what: "id" | "role" | "name" | "recipient", text: string): void {

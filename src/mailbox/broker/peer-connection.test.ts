@@ -17,6 +17,12 @@ const quick = {
   subscribe: (_address: string, consumer: Consumer) => void consumers.push(consumer),
 };
 
+interface Greeted {
+  readonly peer: { id: string; role: string; maySendTo: undefined };
+  readonly address: string;
+  onRefused(why: string): void;
+}
+
 /** What a peer says, and what it is told. */
 class Peer implements PeerSocket {
   readonly waiting = 0;
@@ -24,11 +30,12 @@ class Peer implements PeerSocket {
   readonly beats: number[] = [];
   #events: SocketEvents | undefined;
 
-  constructor(version: number | undefined, held?: HeldBytes, broker: object = quick) {
+  constructor(version: number | undefined, held?: HeldBytes, broker: object = quick, over: Partial<Greeted> = {}) {
     const peer = { id: "worker", role: "researcher", maySendTo: undefined };
-    const options = { log, peer, held, identify: () => undefined, onEnd() {}, onRefused() {} };
+    const { address = "worker", ...others } = over;
+    const options = { log, peer, held, identify: () => undefined, onEnd() {}, onRefused() {}, ...others };
     new PeerConnection(this, { ...options, broker: broker as never });
-    this.say({ kind: "hello", agent: { session_id: "worker" }, version });
+    this.say({ kind: "hello", agent: { session_id: address }, version });
     this.told.length = 0;
   }
 
@@ -70,6 +77,21 @@ afterEach(() => {
 
 /** All that follows without time. */
 const turn = () => vi.advanceTimersByTimeAsync(0);
+
+it("a peer whose address is too long is told so at its hello, with how long the id of its token may be [told-why]", () => {
+  const refused: string[] = [];
+  const inbox = `#mcp-${"0123456789abcdef"}`;
+  const greeted = (id: string) =>
+    new Peer(1, undefined, quick, {
+      peer: { id, role: "researcher", maySendTo: undefined },
+      address: inbox,
+      onRefused: (why) => void refused.push(why),
+    });
+  greeted("w".repeat(107));
+  expect(refused).toEqual([]);
+  greeted("w".repeat(108));
+  expect(refused).toEqual([expect.stringMatching(/has 129 characters .*make a token with an id of 107 at most$/)]);
+});
 
 describe("what a peer hears of its deliveries", () => {
   it("comes at once to one that knows the bare frames alone", async () => {

@@ -6,13 +6,13 @@ import type { Log } from "../../observe/log.js";
 import { BODY_COST, type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, type SocketEvents } from "../../sockets/socket.js";
-import { ownerOf } from "../wire/address.js";
+import { ownerOf, wholeAddress } from "../wire/address.js";
 import type { MailboxPresence } from "../wire/broker-frames.js";
+import { FrameError } from "../wire/frame-error.js";
 import {
   type Cancel,
   type ClientFrame,
   type Deliver,
-  FrameError,
   type Hello,
   type MessageName,
   readFrame,
@@ -192,8 +192,7 @@ export class PeerConnection implements SocketEvents {
     const member = this.#options.peer ?? this.#options.identify(frame.token, frame);
     if (member === undefined)
       throw new FrameError("the token is not known here, or has ended, or may not use mailboxes");
-    // A worker knows its token, and not always whose it is: what begins with # is behind the token's own id.
-    const address = frame.address.startsWith("#") ? member.id + frame.address : frame.address;
+    const address = wholeAddress(member.id, frame.address);
     if (ownerOf(address) !== member.id) {
       throw new FrameError(`this token is "${member.id}": its mailboxes are "${member.id}" and "${member.id}#…"`);
     }

@@ -1,6 +1,7 @@
 // The lines of a worker: one for each broker and token, shared by all the mailboxes that are used through it.
 
 import { type BrokerLine, type LineEvents, openLine } from "../peer/line.js";
+import { WORKER_INBOX } from "../wire/address.js";
 import { type DialFailure, WorkerLine } from "./worker-line.js";
 
 /** Lines that nobody uses are remembered, with what is known of the machines behind them, up to so many. */
@@ -50,7 +51,7 @@ export class WorkerLines {
     events: LineEvents,
     signal: AbortSignal,
   ): Promise<BrokerLine> {
-    const part = `#mcp-${this.#options.addressPart()}`;
+    const part = `${WORKER_INBOX}${this.#options.addressPart()}`;
     if (broker === undefined) {
       const { openOwn } = this.#options;
       if (openOwn === undefined) throw new Error("this process has no broker of its own");

@@ -39,9 +39,7 @@ export function allKeptWorkers(root: string): PairedWorker[] {
     // Nobody has paired here.
     return [];
   }
-  return names
-    .slice(0, MAX_KEPT)
-    .flatMap((name) => read(join(folderIn(root), name)) ?? []);
+  return names.slice(0, MAX_KEPT).flatMap((name) => read(join(folderIn(root), name)) ?? []);
 }
 
 /** An address is the same with and without the path that goes without saying. */

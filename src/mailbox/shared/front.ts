@@ -8,12 +8,12 @@ import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, type SocketEvents } from "../../sockets/socket.js";
 import type { Peer, PeerSocket } from "../broker/peer-connection.js";
 import { REPLY, REQUEST } from "../broker/record.js";
-import { ownerOf } from "../wire/address.js";
+import { ownerOf, wholeAddress } from "../wire/address.js";
+import { FrameError } from "../wire/frame-error.js";
 import {
   type ClientFrame,
   type Deliver,
   type Extend,
-  FrameError,
   type Hello,
   type MessageName,
   readFrame,
@@ -145,10 +145,15 @@ export class Front implements SocketEvents {
       this.#refuse("the token is not known here, or has ended, or may not use mailboxes");
       return;
     }
+    try {
+      this.#address = wholeAddress(peer.id, frame.address);
+    } catch (error) {
+      this.#refuse((error as FrameError).message);
+      return;
+    }
     clearTimeout(this.#timer);
     this.#holder = this.#options.held?.holder(peer.id);
     this.#intro = { peer, hello: frame };
-    this.#address = frame.address.startsWith("#") ? peer.id + frame.address : frame.address;
     this.#home = this.#options.broker.partitionOf(peer.id);
     this.#lineTo(this.#home);
   }

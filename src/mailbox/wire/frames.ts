@@ -3,7 +3,8 @@
 
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { type Member, scanMembers, scanNested } from "../../protocol/scan.js";
-import { ExpectedError } from "../../runtime/expected-error.js";
+import { isTooLong } from "./address.js";
+import { FrameError } from "./frame-error.js";
 import {
   MAX_EXTENDED,
   MAX_ID_BYTES,
@@ -270,7 +271,7 @@ function roleOf(value: unknown): string | undefined {
 /** Ids are opaque, and reach no other mailbox whatever is in them; only their length is bounded. */
 function idOf(value: unknown, key: string): string {
   if (typeof value !== "string" || value === "") throw new FrameError(`"${key}" is a text that is not empty`);
-  if (value.length > MAX_ID_CHARS && isTooLong(value)) {
+  if (isTooLong(value)) {
     throw new FrameError(`"${key}" has at most ${MAX_ID_CHARS} characters and ${MAX_ID_BYTES} bytes`);
   }
   // Where ids are joined, a zero byte stands between them; a lone surrogate has no UTF-8.
@@ -278,11 +279,6 @@ function idOf(value: unknown, key: string): string {
     throw new FrameError(`"${key}" has a character that is none, or a zero byte`);
   }
   return value;
-}
-
-/** Characters are counted as people do: what UTF-16 writes in two is one. Only what has few bytes is taken apart for that. */
-function isTooLong(id: string): boolean {
-  return Buffer.byteLength(id) > MAX_ID_BYTES || [...id].length > MAX_ID_CHARS;
 }
 
 /** It stands in lists and logs: what a terminal would obey, or would show in another order, is no part of a name. */
@@ -297,21 +293,6 @@ function addressOf(value: unknown): string {
 function kindOf(value: unknown): string {
   if (typeof value === "string" && value !== "" && value.length <= MAX_KIND_CHARS) return value;
   throw new FrameError(`the "kind" of a message is a text of 1 to ${MAX_KIND_CHARS} characters`);
-}
-
-/** A frame that cannot be taken: why, and the id of the message that it was about. */
-export class FrameError extends ExpectedError {
-  override readonly name = "FrameError";
-  override readonly kind = "failed";
-  readonly id: string | undefined;
-  /** The kind of the frame, where that is known. */
-  readonly frameKind: string | undefined;
-
-  constructor(reason: string, id?: string, frameKind?: string) {
-    super(reason);
-    this.id = id;
-    this.frameKind = frameKind;
-  }
 }
 
 /** The body of a frame that has one of its own. */
