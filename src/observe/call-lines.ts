@@ -81,7 +81,8 @@ export class CallLines implements CallSink {
     this.#text = "";
     this.#count = 0;
     if (dropped > 0) {
-      this.#log.warn(`${dropped} calls are not in the log: they ended faster than it could be written`, { dropped });
+      const calls = dropped === 1 ? "1 call is not in the log: it" : `${dropped} calls are not in the log: they`;
+      this.#log.warn(`${calls} ended faster than it could be written`, { dropped });
     }
   }
 }

@@ -95,7 +95,7 @@ export function createLog(options: LogOptions): Log {
 }
 
 function droppedText(lines: number): string {
-  return `${lines} lines of the log were dropped: whoever reads it did not keep up`;
+  return `${lines} ${lines === 1 ? "line of the log was" : "lines of the log were"} dropped: whoever reads it did not keep up`;
 }
 
 /** So much of the log may wait for its reader. A reader that is stuck must cost neither memory nor time. */

@@ -119,7 +119,7 @@ export async function verify(input: VerifyInput, source: GatewaySource, io: Io):
     else
       print(
         io,
-        `${lines} lines, ${first} to ${last.seq}, are as they were written. The last is ${last.seq}:${last.hash}`,
+        `${lines === 1 ? `The one line, ${first}, is as it was` : `${lines} lines, ${first} to ${last.seq}, are as they were`} written. The last is ${last.seq}:${last.hash}`,
       );
     const known = client === undefined ? Math.max(0, ...anchors.map(({ seq }) => seq)) : Number.POSITIVE_INFINITY;
     // The hash of the last line stands in no other: only who kept it elsewhere can tell.

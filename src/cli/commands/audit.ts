@@ -13,6 +13,7 @@ const pathOption = {
 export const auditSearch = defineCommand({
   metadata: {
     name: "audit search",
+    lasts: "-f",
     isDefault: true,
     summary: "Searches the audit log.",
     description:

@@ -17,6 +17,7 @@ import { listenOption, servingOptions, tlsOption, untilStopped } from "./serve.j
 export const broker = defineCommand({
   metadata: {
     name: "broker",
+    lasts: true,
     summary: "Keeps mailboxes: machines share their tools through them.",
     description:
       "Keeps mailboxes, and nothing else: a machine shares its tools in one, and agents anywhere use them. What is " +

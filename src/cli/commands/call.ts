@@ -20,8 +20,8 @@ export const call = defineCommand({
     summary: "Calls a tool and prints its result.",
     description:
       "Calls a tool and prints its result: through the running gateway, else through one started for this, which starts " +
-      "no server but the tool's, or those that may have it where that is not known yet. A server's own name is refused " +
-      "where several servers have it, and nothing is called. " +
+      "no server but the tool's, or those that may have it where that is not known yet. The name that a " +
+      "tool has at its server, without the server's, is refused where several servers have one of that name: nothing is called then. " +
       "Text is printed plainly. Arguments that the tool needs and does not get, and those that its schema forbids, are " +
       "refused before anything is called; those that it does not declare are warned of. What the server asks meanwhile " +
       "is asked on the terminal, field by field; without a terminal it is declined. A tool that answers with an error " +
@@ -31,7 +31,7 @@ export const call = defineCommand({
     tool: {
       required: true,
       description:
-        "Its name, as `toolway tools` lists it; also `server/tool`, or the server's own name where one server has it.",
+        "Its name, as `toolway tools` lists it; also `server/tool`, or the name that it has at its server, where one server alone has it.",
       completes: "tool",
     },
     arguments: { description: "A JSON object, `-` for stdin, or `@file`.", completes: "file" },

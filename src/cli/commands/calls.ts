@@ -16,6 +16,7 @@ const LOOK_MS = 500;
 export const calls = defineCommand({
   metadata: {
     name: "calls",
+    lasts: "-f",
     summary: "Shows the last calls of a running gateway.",
     description:
       "Shows the last calls of a running gateway, the newest at the end: when, whose, which tool, what came of it, and how " +

@@ -8,6 +8,7 @@ import { drainMsOf, drainOption } from "../line/times.js";
 export const executor = defineCommand({
   metadata: {
     name: "executor",
+    lasts: true,
     summary: "Performs HTTP requests for a gateway, inside another network.",
     description:
       "Performs HTTP requests for a gateway, inside a network that the gateway cannot reach. The gateway dials it " +

@@ -14,12 +14,15 @@ import {
 } from "../../../test/fixtures/fake-gateway.js";
 import { ControlError } from "../../control/server.js";
 import { CallError } from "../../gateway/program-call.js";
+import { History } from "../../observe/calls/history.js";
+import { historyAnswer } from "../../observe/calls/shown-history.js";
 import { Fault } from "../../protocol/errors.js";
 import { StateDirError } from "../../runtime/state-dir.js";
 import { StoreError } from "../../store/store-error.js";
 import { TokenError } from "../../tokens/tokens.js";
 import { type GatewayPort, replaceGatewayPort } from "../gateway/port.js";
 import { Stopped } from "../line/io.js";
+import { commands } from "./index.js";
 
 beforeEach(makeFolder);
 
@@ -181,15 +184,73 @@ describe("exit codes", () => {
     expect(await run(["status"])).toMatchObject({ code: 1 });
   });
 
-  it.each([[["serve"]], [["broker"]], [["logs", "-f"]]])(
-    "are 0 for what runs until Ctrl-C: %s [told-why]",
-    async (line) => {
-      fakeGateway();
+  const broker = ["--broker", "ws://127.0.0.1:7440"];
+  /** The words of a verb, and what stands behind them in a line, or in several. */
+  const LASTING: readonly (readonly [string, readonly (readonly string[])[]])[] = [
+    ["serve", [[]]],
+    ["stdio", [[]]],
+    ["logs -f", [[]]],
+    ["calls -f", [[]]],
+    ["top", [[]]],
+    ["audit search -f", [[]]],
+    // It listens or dials: src/cli/executor/run.test.ts.
+    ["executor", []],
+    ["broker", [[]]],
+    ["share", [[...broker, "--as", "studio"]]],
+    [
+      "join",
+      [
+        [...broker, "--from", "studio"],
+        [...broker, "--from", "studio", "--listen", "127.0.0.1:0"],
+      ],
+    ],
+    ["mailbox watch", [["studio"]]],
+    ["outbox watch", [[]]],
+  ];
+
+  it.each(LASTING)("are 0 for what runs until Ctrl-C: %s [told-why]", async (line, ways) => {
+    writeFileSync(join(folder, `audit-${"1".padStart(15, "0")}.jsonl`), "");
+    for (const words of ways) {
+      fakeGateway({
+        "/audit/head": { path: folder, seq: 0, lost: 0 },
+        "/calls?limit=50": { calls: [], underWay: [], last: 0 },
+        "/calls?limit=0": { calls: [], underWay: [], last: 0 },
+        "/history": historyAnswer(new URLSearchParams(), new History((_, tool) => tool), 1),
+        "/mailboxes/summary?mailbox=studio": {
+          mailbox: "studio",
+          waiting: 0,
+          leased: 0,
+          dead: 0,
+          bytes: 0,
+          connections: 0,
+        },
+        "/outbox/lanes": { lanes: [] },
+      });
       const stop = new AbortController();
+      const ran = run([...line.split(" "), ...words], {
+        signal: stop.signal,
+        isTTY: line === "top",
+        env: { TOOLWAY_TOKEN: "x".repeat(20) },
+      });
+      await new Promise((resolve) => setImmediate(resolve));
       stop.abort(new Stopped("SIGINT"));
-      expect(await run(line, { signal: stop.signal })).toMatchObject({ code: 0 });
-    },
-  );
+      expect(await ran, words.join(" ")).toMatchObject({ code: 0 });
+    }
+  });
+
+  it("are 0 for no more than the reference says: these are all that last", () => {
+    const lasting = commands.flatMap(({ metadata: { name, lasts } }) =>
+      lasts === undefined ? [] : [lasts === true ? name : `${name} ${lasts}`],
+    );
+    expect(lasting).toEqual(LASTING.map(([line]) => line));
+    // What follows until Ctrl-C says so.
+    const following = commands.filter(({ options }) => /until Ctrl-C/.test(options["follow"]?.description ?? ""));
+    expect(following.every(({ metadata }) => metadata.lasts === "-f")).toBe(true);
+    const told = commands.filter(({ metadata }) =>
+      /until (Ctrl-C|it is stopped)/.test(metadata.description ?? metadata.summary),
+    );
+    expect(told.filter(({ metadata }) => metadata.lasts === undefined)).toEqual([]);
+  });
 
   it("are 130 for a doctor that was interrupted, whatever its servers made of it [told-why]", async () => {
     writeFileSync(join(folder, "mine.json"), '{"mcpServers":{"files":{"command":"x"}}}');

@@ -21,6 +21,7 @@ const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 export const join = defineCommand({
   metadata: {
     name: "join",
+    lasts: true,
     summary: "Uses the tools that another machine shares through a broker.",
     description:
       "Uses the tools that another machine shares through a broker, as if they were here: on stdin and stdout, for a " +

@@ -21,6 +21,7 @@ const LOOK_MS = 250;
 export const logs = defineCommand({
   metadata: {
     name: "logs",
+    lasts: "-f",
     summary: "Shows what servers wrote to stderr.",
     description:
       "Shows what servers that are child processes wrote to stderr, without known secrets: the last lines of one, or of " +

@@ -120,6 +120,7 @@ export const mailboxDrop = defineCommand({
 export const mailboxWatch = defineCommand({
   metadata: {
     name: "mailbox watch",
+    lasts: true,
     summary: "Shows the counts of mailboxes as they change, until Ctrl-C.",
     description:
       "Shows how many messages wait and are worked at, how many failed, and who is connected: in a terminal one line that " +

@@ -143,6 +143,7 @@ export const outboxRelease = defineCommand({
 export const outboxWatch = defineCommand({
   metadata: {
     name: "outbox watch",
+    lasts: true,
     summary: "Shows what waits as it changes, until Ctrl-C.",
     description:
       "Shows how many calls wait, the age of the oldest, and what is on hold: in a terminal one line that is rewritten, " +

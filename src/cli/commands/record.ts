@@ -22,7 +22,7 @@ export const record = defineCommand({
   },
   args: {
     what: {
-      description: "A server, or one of its tools by the server's own name: github, github/create_issue.",
+      description: "A server, or one of its tools by the name that it has there: github, github/create_issue.",
       completes: "server",
     },
   },

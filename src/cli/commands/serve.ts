@@ -39,6 +39,7 @@ export function servingOptions({ listen, state, noAuth, scheme, drain }: Serving
 export const serve = defineCommand({
   metadata: {
     name: "serve",
+    lasts: true,
     summary: "Starts the gateway: one endpoint over all servers of a config.",
     description:
       "Starts the gateway: one endpoint over all servers of a config. Without a config it takes ./toolway.json, else " +

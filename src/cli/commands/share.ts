@@ -18,6 +18,7 @@ type Question = Extract<ShareLine, { kind: "ask" }>;
 export const share = defineCommand({
   metadata: {
     name: "share",
+    lasts: true,
     summary: "Shares this machine's tools through a broker, with agents elsewhere.",
     description:
       "Shares the tools of a config in a mailbox of a broker, with agents elsewhere, until it is stopped. It shares those of " +

@@ -11,6 +11,7 @@ import { note } from "../line/io.js";
 export const stdio = defineCommand({
   metadata: {
     name: "stdio",
+    lasts: true,
     summary: "Speaks MCP on stdin and stdout, for clients that start their servers.",
     description:
       "Speaks MCP on stdin and stdout, for clients that start their servers. It joins the gateway that runs for the " +

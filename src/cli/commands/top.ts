@@ -23,6 +23,7 @@ const REST_OF_SCREEN = "\u001b[J";
 export const top = defineCommand({
   metadata: {
     name: "top",
+    lasts: true,
     summary: "Shows what goes on in a running gateway, live.",
     description:
       "Shows what goes on in a running gateway until Ctrl-C: calls a minute, what failed, how long calls take and what of " +

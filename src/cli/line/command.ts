@@ -94,6 +94,8 @@ interface Metadata {
   readonly description?: string;
   /** What the group does when no verb is given: `toolway pins` is `toolway pins list`. */
   readonly isDefault?: true;
+  /** It runs until it is stopped, so that Ctrl-C ends it with 0: always, or with this option. */
+  readonly lasts?: true | string;
   /** For our own scripts; not listed. */
   readonly hidden?: true;
 }
