@@ -24,7 +24,7 @@ describe("a line of the log to a file or a pipe", () => {
     (_, character) => {
       const said = `no${character}${FORGED}`;
       const text = written(`server "a": it said ${said}`, { line: said });
-      expect(text).toMatch(/^00:00:00\.000 warn  server "a": it said no[^\n]*\n$/);
+      expect(text).toMatch(/^00:00:00\.000 warn {2}server "a": it said no[^\n]*\n$/);
       expect(text.slice(0, -1)).not.toMatch(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u);
       const json = written(`it said ${said}`, { line: said }, { format: "json" });
       expect(json.slice(0, -1)).not.toMatch(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u);

@@ -21,7 +21,8 @@ import { WORKER_INBOX } from "../mailbox/wire/address.js";
 import { MAX_ID_CHARS } from "../mailbox/wire/limits.js";
 import { openStore } from "../store/local/store.js";
 import { MemoryMap } from "../store/memory-map.js";
-import { MAX_SENDER_ID_CHARS, OLD_SECRET_MS, parseExpires, TokenBook, TokenError, type TokenRecord } from "./tokens.js";
+import { MAX_SENDER_ID_CHARS, TokenError } from "./labels.js";
+import { OLD_SECRET_MS, parseExpires, TokenBook, type TokenRecord } from "./tokens.js";
 
 const NOW = Date.UTC(2026, 0, 15, 12);
 let dir: string;

@@ -101,10 +101,7 @@ export class UpstreamServer implements ServerHandle {
     this.#repeatable = new Repeatable(spec);
     this.#eras = deps.eras ?? new ProcessEras();
     this.#rereads = new Rereads(deps.context.random, (kind) => this.#reread(kind));
-    const faults = new ToldFaults(
-      (text) => this.#log("warn", text),
-      () => this.#retryInMs,
-    );
+    const faults = new ToldFaults({ tell: (text) => this.#log("warn", text), retryInMs: () => this.#retryInMs });
     this.#lists = new ServerLists({
       onBegin: (kind) => this.#renewals.begun(kind),
       onList: (kind, items, freshness, promisedMs) => this.#wasRead(kind, items, freshness, promisedMs),

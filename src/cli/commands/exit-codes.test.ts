@@ -19,7 +19,7 @@ import { historyAnswer } from "../../observe/calls/shown-history.js";
 import { Fault } from "../../protocol/errors.js";
 import { StateDirError } from "../../runtime/state-dir.js";
 import { StoreError } from "../../store/store-error.js";
-import { TokenError } from "../../tokens/tokens.js";
+import { TokenError } from "../../tokens/labels.js";
 import { type GatewayPort, replaceGatewayPort } from "../gateway/port.js";
 import { Stopped } from "../line/io.js";
 import { commands } from "./index.js";

@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, run, TOOLS } from "../../../test/fixtures/fake-gateway.js";
-import { TokenError } from "../../tokens/tokens.js";
+import { TokenError } from "../../tokens/labels.js";
 import { Stopped } from "../line/io.js";
 
 beforeEach(() => {

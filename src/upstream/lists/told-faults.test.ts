@@ -6,10 +6,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 it("lists that fail together are told in one line, with why and when they are read again [told-why]", async () => {
   const lines: string[] = [];
   let retryInMs: number | undefined;
-  const faults = new ToldFaults(
-    (text) => lines.push(text),
-    () => retryInMs,
-  );
+  const faults = new ToldFaults({ tell: (text) => lines.push(text), retryInMs: () => retryInMs });
   for (const kind of ["tools", "prompts", "resources", "resourceTemplates"] as const) faults.failed(kind, "it is away");
   // It is decided behind the failures.
   retryInMs = 2_000;

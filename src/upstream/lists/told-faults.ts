@@ -11,16 +11,19 @@ const WORDS: Readonly<Record<ListKind, string>> = {
   resourceTemplates: "resource templates",
 };
 
-export class ToldFaults {
-  readonly #tell: (text: string) => void;
+export interface ToldFaultsDeps {
+  tell(text: string): void;
   /** When they are read again, from now; undefined where that is left to a call. */
-  readonly #retryInMs: () => number | undefined;
+  retryInMs(): number | undefined;
+}
+
+export class ToldFaults {
+  readonly #deps: ToldFaultsDeps;
   /** Those of this turn, by the reason. */
   #kinds = new Map<string, ListKind[]>();
 
-  constructor(tell: (text: string) => void, retryInMs: () => number | undefined) {
-    this.#tell = tell;
-    this.#retryInMs = retryInMs;
+  constructor(deps: ToldFaultsDeps) {
+    this.#deps = deps;
   }
 
   failed(kind: ListKind, reason: string): void {
@@ -30,12 +33,12 @@ export class ToldFaults {
   }
 
   #tellAll(): void {
-    const inMs = this.#retryInMs();
+    const inMs = this.#deps.retryInMs();
     const next = inMs === undefined ? "" : ` Tried again in ${Math.max(1, Math.round(inMs / 1000))} s.`;
     const failed = this.#kinds;
     this.#kinds = new Map();
     for (const [reason, kinds] of failed) {
-      this.#tell(`its ${listed(kinds)} could not be read: ${next === "" ? reason : sentence(reason)}${next}`);
+      this.#deps.tell(`its ${listed(kinds)} could not be read: ${next === "" ? reason : sentence(reason)}${next}`);
     }
   }
 }
