@@ -2,7 +2,7 @@
 
 import type { ListKind } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
-import { type BytesReply, KeptReply } from "../protocol/reply.js";
+import { type BytesReply, PreparedReply } from "../protocol/reply.js";
 import type { View } from "./view.js";
 
 export interface CursorSeal {
@@ -110,7 +110,7 @@ export class Pages {
 }
 
 function pageReply(view: View, json: string): BytesReply {
-  return new KeptReply(json, view.era === "modern" ? "modern" : undefined);
+  return new PreparedReply(json, view.era === "modern" ? "modern" : undefined);
 }
 
 function isOf(kept: Last["view"], { scope, era, key }: View): boolean {

@@ -51,7 +51,7 @@ const HEAD = '{"jsonrpc":"2.0","id":';
  * A result of ours that is sent many times, and was cut at its id once. What a copy with other bytes must not take along is
  * behind accessors, as in arrived.ts.
  */
-export class KeptReply implements BytesReply {
+export class PreparedReply implements BytesReply {
   readonly kind = "bytes";
   readonly era: "modern" | undefined;
   readonly bytes: Buffer;

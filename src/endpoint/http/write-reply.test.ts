@@ -5,7 +5,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { WholeReply } from "../../protocol/arrived.js";
-import { type BytesReply, KeptReply } from "../../protocol/reply.js";
+import { type BytesReply, PreparedReply } from "../../protocol/reply.js";
 import { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import { ENDPOINT_LIMITS } from "../session/limits.js";
 import { SlowReaders } from "./slow-readers.js";
@@ -67,7 +67,7 @@ describe("A reply that is held whole", () => {
   );
 
   it.each([10, 100_000])("comes whole under each id where it is one of ours that is kept (%i bytes)", async (bytes) => {
-    const reply = new KeptReply(`{"text":"${"é".repeat(bytes)}"}`);
+    const reply = new PreparedReply(`{"text":"${"é".repeat(bytes)}"}`);
     for (const idText of ["1", '"ü"', "123456789012345678901234567890"]) {
       const { response, text } = await sent(reply, idText);
       expect(text).toBe(reply.bytes.toString().replace('"id":0', `"id":${idText}`));

@@ -8,7 +8,7 @@ import { PiecedReply, replySize, spliced } from "../../protocol/arrived.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import {
   type BytesReply,
-  KeptReply,
+  PreparedReply,
   type Reply,
   renderReply,
   type StreamReply,
@@ -155,7 +155,7 @@ function writeBytes(
     for (const piece of reply.under(idText)) res.write(piece);
     // A response that is cut off never finishes: what it held is the collector's.
     res.once("finish", () => reply.written());
-  } else if (reply instanceof KeptReply) {
+  } else if (reply instanceof PreparedReply) {
     res.write(reply.headOf(idText));
     res.write(reply.behind);
   } else {

@@ -22,11 +22,11 @@ export interface StartedEntry extends EntryBase {
 
 export interface FinishedEntry extends EntryBase {
   readonly state: "finished";
-  readonly reply: JournalReply;
+  readonly reply: KeptReply;
 }
 
 /** The body of a reply as JSON text, or where its parts are: the text of a JSON-RPC response that is too large for one. */
-export type JournalReply = string | LargeReply;
+export type KeptReply = string | LargeReply;
 
 export interface LargeReply {
   readonly bytes: number;
@@ -37,7 +37,7 @@ export type Verdict =
   | { readonly act: "run" }
   /** It is being run by this process: what comes of it answers this one too, once. */
   | { readonly act: "wait" }
-  | { readonly act: "reply"; readonly reply: JournalReply }
+  | { readonly act: "reply"; readonly reply: KeptReply }
   /** It was started, and nobody knows how it ended. */
   | { readonly act: "unknown"; readonly what: string }
   | { readonly act: "refuse"; readonly why: string };
