@@ -3,7 +3,7 @@
 import { PiecedReply, replySize } from "../protocol/arrived.js";
 import type { FaultCode } from "../protocol/errors.js";
 import { isObject, isRpcError } from "../protocol/jsonrpc.js";
-import { type BytesReply, PreparedReply, type Reply } from "../protocol/reply.js";
+import type { BytesReply, Reply } from "../protocol/reply.js";
 import type { CallRecord } from "./call-record.js";
 
 /** `rpc-error`: the server answered with an error; `tool-error`: with a result that says `isError`. */
@@ -67,8 +67,7 @@ function readBytes(reply: BytesReply, record: CallRecord): void {
     return;
   }
   record.outcome = "ok";
-  // A list of ours.
-  if (reply instanceof PreparedReply) return;
+  if (reply.succeeded === true) return;
   const size = replySize(reply);
   if (size > MAX_READ_BYTES) return;
   // Most have neither word, and need not be parsed.

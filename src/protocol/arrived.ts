@@ -17,17 +17,29 @@ export class WholeReply implements BytesReply {
   readonly idStart: number;
   readonly idEnd: number;
   readonly #latin1: string | undefined;
+  readonly #succeeded: boolean;
 
-  constructor(bytes: Buffer, { idStart, idEnd }: Span, era: "modern" | undefined, latin1?: string) {
+  constructor(
+    bytes: Buffer,
+    { idStart, idEnd }: Span,
+    era: "modern" | undefined,
+    latin1?: string,
+    succeeded: boolean = false,
+  ) {
     this.era = era;
     this.bytes = bytes;
     this.idStart = idStart;
     this.idEnd = idEnd;
     this.#latin1 = latin1;
+    this.#succeeded = succeeded;
   }
 
   get latin1(): string | undefined {
     return this.#latin1;
+  }
+
+  get succeeded(): boolean {
+    return this.#succeeded;
   }
 }
 

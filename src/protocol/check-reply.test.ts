@@ -3,8 +3,9 @@ import { parseTree } from "jsonc-parser";
 import { describe, expect, it } from "vitest";
 import { histories } from "../../test/faults/length.js";
 import { CHARACTER } from "../../test/fixtures/characters.js";
+import { WholeReply } from "./arrived.js";
 import { mayNameIdOrMethod } from "./bytes/scan-bytes.js";
-import { flawOfLong, flawOfShort, isAmbiguous, MemberCheck, Utf8Check } from "./check-reply.js";
+import { flawOfLong, isAmbiguous, judgeShort, MemberCheck, Utf8Check } from "./check-reply.js";
 
 /** How many fuzzed messages are judged; the full form is for `npm run faults`. */
 const MESSAGES = histories(20_000, 300_000);
@@ -21,7 +22,7 @@ const long = (text: string, cut?: number): string | undefined => {
 
 const short = (text: string): string | undefined => {
   const bytes = Buffer.from(text);
-  return flawOfShort(bytes, bytes.toString("latin1"));
+  return judgeShort(bytes, bytes.toString("latin1")).flaw;
 };
 
 describe("a reply that names its id twice", () => {
@@ -89,7 +90,7 @@ describe("a short reply", () => {
 
   it("is refused where a byte of it is no UTF-8", () => {
     const bytes = Buffer.concat([Buffer.from(`${HEAD}{"a":"`), Buffer.from([0xff]), Buffer.from('"}}')]);
-    expect(flawOfShort(bytes, bytes.toString("latin1"))).toMatch(/UTF-8/);
+    expect(judgeShort(bytes, bytes.toString("latin1")).flaw).toMatch(/UTF-8/);
   });
 });
 
@@ -286,7 +287,7 @@ describe("fuzzed replies, against a strict reader", () => {
       if (strict !== undefined) expect(check.flaw() === undefined, where).toBe(isAnswer);
       // Of a short one all is judged: what it is an answer with, too.
       const isShortAnswer = isAnswer && isResultOfVersion(text);
-      expect(flawOfShort(bytes, bytes.toString("latin1")) === undefined, where).toBe(isShortAnswer);
+      expect(judgeShort(bytes, bytes.toString("latin1")).flaw === undefined, where).toBe(isShortAnswer);
       if (isShortAnswer) tally.shortPassed++;
       tally[flaw === undefined ? "passed" : "refused"]++;
     }
@@ -295,3 +296,22 @@ describe("fuzzed replies, against a strict reader", () => {
     expect(tally.refused).toBeGreaterThan(MESSAGES / 20);
   });
 });
+
+it.each([
+  [true, '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"\\"isError\\": true"}]}}'],
+  [false, '{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":true}}'],
+  [false, '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}'],
+  [false, '{"jsonrpc":"2.0","id":1,"result":{},"more":{"isError":true}}'],
+  [false, '{"jsonrpc":"2.0","id":1,"result":{"a":"\u00e9"}}'],
+])(
+  "a short reply is known to have succeeded only where nothing in it may say otherwise (%s): %s",
+  (succeeded, text) => {
+    // A character a byte, of which one is no UTF-8 by itself.
+    const bytes = Buffer.from(text, "latin1");
+    expect(judgeShort(bytes, text).succeeded).toBe(succeeded);
+    const reply = new WholeReply(bytes, { idStart: 22, idEnd: 23 }, undefined, text, succeeded);
+    expect(reply.succeeded).toBe(succeeded);
+    // Nor a copy, which may have other bytes.
+    expect({ ...reply, bytes: Buffer.from("{}") }).not.toHaveProperty("succeeded");
+  },
+);

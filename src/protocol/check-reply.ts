@@ -28,13 +28,29 @@ const NOT_UTF8 = "is no UTF-8";
 /** A request has one, and an answer has none. */
 export const HAS_METHOD = 'has a "method"';
 
+interface ShortVerdict {
+  /** What is wrong with it, as the end of a sentence; undefined where nothing is. */
+  readonly flaw: string | undefined;
+  /** It is a result that does not say that it failed. Where it is false, that is not known. */
+  readonly succeeded: boolean;
+}
+
+/** Nearly all replies are the first, and no verdict is made for them. */
+const SUCCEEDED: ShortVerdict = { flaw: undefined, succeeded: true };
+const PASSABLE: ShortVerdict = { flaw: undefined, succeeded: false };
+
 /**
- * What is wrong with a short reply, as the end of a sentence; undefined where nothing is. `text` is the reply, a
- * character a byte: what needs several bytes in UTF-8 stands in strings only, so the verdict is the same.
+ * What a short reply is. `text` is the reply, a character a byte: what needs several bytes in UTF-8 stands in strings only, so
+ * the verdict is the same.
  */
-export function flawOfShort(bytes: Uint8Array, text: string): string | undefined {
+export function judgeShort(bytes: Uint8Array, text: string): ShortVerdict {
   const plain = plainAnswer(text);
-  if (plain !== undefined) return plain === "ascii" || isUtf8(bytes) ? undefined : NOT_UTF8;
+  if (plain !== undefined && (plain.isAscii || isUtf8(bytes))) return plain.maySayFailed ? PASSABLE : SUCCEEDED;
+  const flaw = plain === undefined ? flawOfOther(bytes, text) : NOT_UTF8;
+  return flaw === undefined ? PASSABLE : { flaw, succeeded: false };
+}
+
+function flawOfOther(bytes: Uint8Array, text: string): string | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);

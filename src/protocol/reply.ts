@@ -26,7 +26,9 @@ export interface BytesReply {
   readonly afterRounds?: true | undefined;
   /** Of the error that it is, where somebody had to read it anyway. */
   readonly errorCode?: number | undefined;
-  /** The same, a character a byte, where somebody had to make it anyway. */
+  /** True where it is a result that does not say it failed, and somebody had to look at all of it anyway. */
+  readonly succeeded?: boolean | undefined;
+  /** The bytes, a character a byte, where somebody had to make that anyway. */
   readonly latin1?: string | undefined;
 }
 
@@ -69,6 +71,10 @@ export class PreparedReply implements BytesReply {
   /** All that is before an id, and the id. */
   headOf(idText: string): string {
     return HEAD + idText;
+  }
+
+  get succeeded(): true {
+    return true;
   }
 
   get behind(): Buffer {

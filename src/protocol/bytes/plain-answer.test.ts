@@ -40,7 +40,7 @@ describe("an answer as servers write it", () => {
     fc.assert(
       fc.property(answers, (text) => {
         const isAscii = Buffer.byteLength(text) === text.length;
-        expect(plainAnswer(latin1(text))).toBe(isAscii ? "ascii" : "bytes");
+        expect(plainAnswer(latin1(text))?.isAscii).toBe(isAscii);
       }),
       { numRuns: RUNS },
     );
@@ -50,7 +50,18 @@ describe("an answer as servers write it", () => {
     '{"jsonrpc":"2.0","id":1,"result":{"a":[0,-0,1.5,-2e3,1E+9,1e-9,true,false,null,"\\u00e9\\n\\/"]}}',
     ' { "id" : "x" , "result" : { } , "jsonrpc" : "2.0" }\n',
   ])("is known as %s", (text) => {
-    expect(plainAnswer(text)).toBe("ascii");
+    expect(plainAnswer(text)?.isAscii).toBe(true);
+  });
+
+  it.each([
+    [false, '{"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"isError: true, \\"isError\\""}],"isErrors":1}}'],
+    [false, '{"jsonrpc":"2.0","id":"isErro","result":{"error":{"code":1}}}'],
+    [true, '{"jsonrpc":"2.0","id":1,"result":{"isError":true}}'],
+    [true, '{"result":{"a":[], "isError" : false},"jsonrpc":"2.0","id":1}'],
+    [true, '{"jsonrpc":"2.0","id":1,"result":{"content":[{"isError":true}]}}'],
+    [true, '{"jsonrpc":"2.0","id":1,"result":{"is\\u0045rror":true}}'],
+  ])("may say that it failed (%s) by a name in it, and not by what a text says: %s", (may, text) => {
+    expect(plainAnswer(text)?.maySayFailed).toBe(may);
   });
 });
 

@@ -23,6 +23,8 @@ const LETTER_I = 0x69;
 const LETTER_J = 0x6a;
 const LETTER_U = 0x75;
 
+/** What tools' results say that they are where they failed. */
+const IS_ERROR = '"isError"';
 /** What is nested deeper is for JSON.parse: results seldom are. */
 const MAX_DEPTH = 64;
 /** Where the walk found what it does not know. */
@@ -32,13 +34,27 @@ const ESCAPES = '"\\/bfnrt';
 
 /** All characters of the strings that were walked over, by OR: tells whether one is beyond ASCII. */
 let bits = 0;
+/** Whether one of them was `isError`, as a name or as a value, or may be one that is spelt with escapes. */
+let maySayFailed = false;
 
-/**
- * Whether `text`, a character a byte, is an answer as it should be: `"ascii"`, or `"bytes"` where it is one if its bytes are
- * UTF-8. Undefined where that is to be found out otherwise.
- */
-export function plainAnswer(text: string): "ascii" | "bytes" | undefined {
+/** An answer as it should be, whose result is an object. */
+export interface PlainAnswer {
+  /** Where it is not, it is one only if its bytes are UTF-8. */
+  readonly isAscii: boolean;
+  /** Something in it may be called `isError`: whether it failed is to be found out otherwise. Where it is false, it did not. */
+  readonly maySayFailed: boolean;
+}
+
+/** One for each kind of them, so that none is made for an answer. */
+const PLAIN: readonly PlainAnswer[] = [0, 1, 2, 3].map((n) => ({
+  isAscii: (n & 1) !== 0,
+  maySayFailed: (n & 2) !== 0,
+}));
+
+/** What `text`, a character a byte, is. Undefined where that is to be found out otherwise. */
+export function plainAnswer(text: string): PlainAnswer | undefined {
   bits = 0;
+  maySayFailed = false;
   let hasVersion = false;
   let hasId = false;
   let hasResult = false;
@@ -69,7 +85,7 @@ export function plainAnswer(text: string): "ascii" | "bytes" | undefined {
   } while (text.charCodeAt(at) === COMMA);
   if (text.charCodeAt(at) !== CLOSE_BRACE || skipSpace(text, at + 1) !== text.length) return undefined;
   if (!hasVersion || !hasId || !hasResult) return undefined;
-  return bits < 0x80 ? "ascii" : "bytes";
+  return PLAIN[(bits < 0x80 ? 1 : 0) + (maySayFailed ? 2 : 0)];
 }
 
 /** Where the value of the member begins whose name is at `at`. */
@@ -139,12 +155,14 @@ function skipString(text: string, at: number): number {
     seen |= c;
     if (c === QUOTE) {
       bits |= seen;
+      if (i - at === IS_ERROR.length - 1 && text.startsWith(IS_ERROR, at)) maySayFailed = true;
       return i + 1;
     }
     if (c < 0x20) return UNKNOWN;
     if (c !== BACKSLASH) continue;
     i++;
     if (text.charCodeAt(i) === LETTER_U) {
+      maySayFailed = true;
       for (const end = i + 4; i < end; i++) if (!isHex(text.charCodeAt(i + 1))) return UNKNOWN;
     } else if (i >= text.length || !ESCAPES.includes(text[i] as string)) return UNKNOWN;
   }

@@ -8,7 +8,7 @@ import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { ListKind, ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
 import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../../protocol/anchor.js";
 import { PiecedReply, WholeReply } from "../../protocol/arrived.js";
-import { flawOfLong, flawOfShort, HAS_METHOD, isAmbiguous, PARSED_REPLY_BYTES } from "../../protocol/check-reply.js";
+import { flawOfLong, HAS_METHOD, isAmbiguous, judgeShort, PARSED_REPLY_BYTES } from "../../protocol/check-reply.js";
 import { Fault, OUTCOME_UNKNOWN, toRpcError } from "../../protocol/errors.js";
 import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
 import {
@@ -410,7 +410,8 @@ export class Connection implements LinkEvents {
       return;
     }
     const latin1 = bytes.length <= PARSED_REPLY_BYTES ? bytes.toString("latin1") : undefined;
-    const flaw = latin1 === undefined ? flawOfLong([bytes], anchor) : flawOfShort(bytes, latin1);
+    const verdict = latin1 === undefined ? undefined : judgeShort(bytes, latin1);
+    const flaw = verdict === undefined ? flawOfLong([bytes], anchor) : verdict.flaw;
     if (flaw !== undefined) {
       this.#endings.fail(pending, this.#badReply(flaw));
       return;
@@ -418,7 +419,8 @@ export class Connection implements LinkEvents {
     this.#endings.answered(pending);
     // What a legacy server asks is in the modern era's words, also where its results are as it wrote them.
     const isQuestion = this.#link.isAsWritten === true && bytes.includes(INPUT_REQUIRED);
-    this.#deliver(pending, new WholeReply(bytes, anchor, isQuestion ? "modern" : this.#replyEra, latin1));
+    const era = isQuestion ? "modern" : this.#replyEra;
+    this.#deliver(pending, new WholeReply(bytes, anchor, era, latin1, verdict?.succeeded));
   }
 
   get #replyEra(): "modern" | undefined {
@@ -503,7 +505,7 @@ export class Connection implements LinkEvents {
       return;
     }
     const bytes = Buffer.from(message.text);
-    const flaw = flawOfShort(bytes, message.text);
+    const flaw = judgeShort(bytes, message.text).flaw;
     if (flaw !== undefined) {
       this.#endings.fail(pending, this.#badReply(flaw));
       return;

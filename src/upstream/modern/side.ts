@@ -207,6 +207,8 @@ export class ModernSide {
   intercepts(call: UpstreamCall, reply: Reply): boolean {
     if (call.caller === undefined && call.method.endsWith("/list")) this.#listen?.wasRead();
     if (!this.#overHttp || call.method !== "tools/call" || reply.kind !== "bytes") return false;
+    // Nearly all are: they are not searched for the code of an error.
+    if (reply.succeeded === true) return false;
     if (replySize(reply) > MAX_ERROR_BYTES || !reply.bytes.includes(String(ModernError.headerMismatch))) return false;
     if (this.#retried.has(call) || responseOf(reply)?.error?.code !== ModernError.headerMismatch) return false;
     this.#retried.add(call);
