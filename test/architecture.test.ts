@@ -104,7 +104,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "observe/server-logs": "observe",
   "observe/telemetry": "observe observe/metrics observe/trace runtime",
   "observe/trace": "contracts protocol",
-  outbox: "contracts outbox/lanes protocol runtime runtime/words",
+  outbox: "contracts observe/trace outbox/lanes protocol runtime runtime/words",
   "outbox/lanes": "contracts protocol runtime",
   "outbox/shared": "contracts contracts/engine outbox protocol runtime",
   pipeline: "cache catalog contracts contracts/engine observe observe/trace pipeline/tasks policy protocol runtime",

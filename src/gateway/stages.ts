@@ -315,6 +315,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     pipeline,
     catalog,
     servers: () => servers,
+    observed: (call, server, tool) => observer.delivered(call, server, tool),
     isBroker: isBrokerAlone(config),
     ended: (write) => {
       happenings.outboxWriteEnded(write.facts.server, write.state, write.isQueueLogged);

@@ -103,6 +103,17 @@ export class CallObserver {
     return observed;
   }
 
+  /**
+   * A kept write as it goes to its server without its agent: each sending is a span below that of the call that was kept, and
+   * nothing else is made of it. The same one where that is not traced, or where its agent's call is at hand.
+   */
+  delivered(call: AgentCall, server: string, tool: string): AgentCall {
+    const span = call.notes === undefined ? this.begin(call, server, tool, true) : undefined;
+    if (span === undefined) return call;
+    const nowMs = this.#clock.now();
+    return new ObservedCall(call, this, nowMs, this.#times.take(nowMs), { server, tool, span });
+  }
+
   /** Those that have not ended, oldest first. */
   *underWay(): IterableIterator<CallUnderWayFacts> {
     for (let call = this.#oldest; call !== undefined; call = call.newer) yield call;
@@ -135,17 +146,18 @@ export class CallObserver {
   }
 
   /** Undefined where the call is not traced. */
-  begin({ message, traceHeaders: headers }: AgentCall, server: string, tool: string | undefined): Span | undefined {
+  begin(call: AgentCall, server: string, tool: string | undefined, isDelivery = false): Span | undefined {
+    const { message, traceHeaders: headers } = call;
     if (this.#tracer === undefined) return undefined;
     const { method, params } = message;
     const known = tool === undefined ? undefined : this.#toolName(server, tool);
-    return this.#tracer.begin({ name: spanName(method, known), params, headers });
+    return this.#tracer.begin({ name: spanName(method, known), params, headers, isDelivery });
   }
 
   ended(call: ObservedCall, times: CallTimes, reply: Reply): void {
     const { span } = call;
     if (call.isLinked) this.#unlink(call);
-    const own = this.#recorder?.next();
+    const own = call.isDelivery ? undefined : this.#recorder?.next();
     const record = own ?? (span === undefined ? undefined : this.#scratch);
     if (record !== undefined) {
       this.#fill(record, call, times, reply);
@@ -197,6 +209,7 @@ export class CallObserver {
     record.sessionKey = caller.sessionKey;
     record.traceId = span?.traceId;
     record.id = message.id;
+    if (call.isDelivery) return;
     record.asked = this.argumentsOf?.(message);
     record.recorded =
       this.recordings === undefined || server === undefined
@@ -218,6 +231,7 @@ class ObservedCall implements AgentCall, CallNotes, CallUnderWayFacts {
   older: ObservedCall | undefined = undefined;
   newer: ObservedCall | undefined = undefined;
   isLinked = false;
+  readonly isDelivery: boolean;
   readonly startMs: number;
   readonly #outer: AgentCall;
   /** It is another call's once this one has ended. */
@@ -225,7 +239,19 @@ class ObservedCall implements AgentCall, CallNotes, CallUnderWayFacts {
   /** Undefined once it has ended: the first reply counts. */
   #observer: CallObserver | undefined;
 
-  constructor(outer: AgentCall, observer: CallObserver, startMs: number, times: CallTimes) {
+  constructor(
+    outer: AgentCall,
+    observer: CallObserver,
+    startMs: number,
+    times: CallTimes,
+    delivery?: { readonly server: string; readonly tool: string; readonly span: Span },
+  ) {
+    this.isDelivery = delivery !== undefined;
+    if (delivery !== undefined) {
+      this.server = delivery.server;
+      this.tool = delivery.tool;
+      this.span = delivery.span;
+    }
     this.#outer = outer;
     this.#observer = observer;
     this.#times = times;
@@ -285,6 +311,14 @@ class ObservedCall implements AgentCall, CallNotes, CallUnderWayFacts {
 
   get traceHeaders(): AgentCall["traceHeaders"] {
     return this.#outer.traceHeaders;
+  }
+
+  get messageKey(): AgentCall["messageKey"] {
+    return this.#outer.messageKey;
+  }
+
+  get earlyTrial(): AgentCall["earlyTrial"] {
+    return this.#outer.earlyTrial;
   }
 
   get onCancel(): AgentCall["onCancel"] {

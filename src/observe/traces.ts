@@ -18,6 +18,11 @@ export interface CallInfo {
   readonly params: JsonObject | undefined;
   /** The headers of the HTTP request that brought it: they are used where `_meta` has no `traceparent`. */
   readonly headers?: TraceCarrier | undefined;
+  /**
+   * It is a kept write that goes out without its agent: its sendings are below the span that its params name, which has
+   * ended, and there is no other. Not traced where they name none.
+   */
+  readonly isDelivery?: boolean | undefined;
 }
 
 /** A span that has ended. */
@@ -82,9 +87,11 @@ export class OwnTracer implements Tracer {
 
   begin(info: CallInfo): Span | undefined {
     const parent = parentOf(info);
-    if (parent === undefined ? this.#random() >= this.#sample : !parent.sampled) return undefined;
+    const { name, isDelivery = false } = info;
+    const isTraced = parent === undefined ? !isDelivery && this.#random() < this.#sample : parent.sampled;
+    if (!isTraced) return undefined;
     const traceId = parent?.traceId ?? this.#ids.traceId();
-    return new OwnSpan(info.name, traceId, parent, this.#ids, this.#clock, this.#sink);
+    return new OwnSpan(name, traceId, parent, this.#ids, this.#clock, this.#sink, isDelivery);
   }
 }
 
@@ -115,6 +122,7 @@ class OwnSpan implements Span {
   readonly #clock: Clock;
   readonly #startMs: number;
   readonly #startWallMs: number;
+  readonly #isDelivery: boolean;
   #sink: SpanSink | undefined;
   #sending: Sending | undefined;
   /** Those before; most calls have none. */
@@ -127,10 +135,13 @@ class OwnSpan implements Span {
     ids: TraceIds,
     clock: Clock,
     sink: SpanSink,
+    isDelivery: boolean,
   ) {
     this.#name = name;
     this.traceId = traceId;
-    this.#spanId = ids.spanId();
+    this.#isDelivery = isDelivery;
+    // Of a delivery it is the one that its call had, and was told with that.
+    this.#spanId = (isDelivery ? parent?.spanId : undefined) ?? ids.spanId();
     this.#parent = parent;
     this.#ids = ids;
     this.#clock = clock;
@@ -175,6 +186,7 @@ class OwnSpan implements Span {
       for (const one of this.#before ?? []) this.#endSending(one, record, sink);
       this.#endSending(this.#sending, record, sink);
     }
+    if (this.#isDelivery) return;
     sink.end({
       name: this.#name,
       kind: "server",

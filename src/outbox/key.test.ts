@@ -3,9 +3,10 @@
 import { expect, it } from "vitest";
 import type { OwnToolName } from "../contracts/names.js";
 import type { KeyPlace } from "../contracts/outbox.js";
+import type { AgentCall } from "../contracts/service.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { Meta } from "../protocol/modern.js";
-import { keyedCall, laneOf, withoutAgent } from "./key.js";
+import { keyedCall, laneOf, placedText, withoutAgent } from "./key.js";
 
 const TO = { server: "tracker", tool: "create" as OwnToolName, principal: "anna" };
 
@@ -126,4 +127,24 @@ it("a call with its key, and one without its agent, are as if they had been read
       }
     }
   }
+});
+
+it("a call is kept with its place in a trace, and else as it came [spans-by-convention]", () => {
+  const placed = (meta: string, trace: object | undefined) => {
+    const message = parseMessage(
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"${meta}}}`,
+    ) as RequestMessage;
+    const text = placedText(message, { notes: { trace } } as unknown as AgentCall);
+    return [message.text, text] as const;
+  };
+  const trace = { metaTraceparent: "00-a-b-01", metaTracestate: undefined };
+  const [untraced, same] = placed(',"_meta":{"traceparent":"00-c-d-00"}', undefined);
+  expect(same).toBe(untraced);
+  expect(JSON.parse(placed("", trace)[1]).params).toEqual({ name: "t", _meta: { traceparent: "00-a-b-01" } });
+  expect(placed(',"_meta":{"x":9007199254740993,"traceparent":"00-c-d-01"}', trace)[1]).toContain(
+    '"_meta":{"x":9007199254740993,"traceparent":"00-a-b-01"}',
+  );
+  // Whoever sends it refuses it.
+  const [twice, kept] = placed(',"_meta":{"traceparent":"1","traceparent":"2"}', trace);
+  expect(kept).toBe(twice);
 });

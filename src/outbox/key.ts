@@ -3,6 +3,8 @@
 
 import type { OwnToolName } from "../contracts/names.js";
 import type { KeyPlace, LaneTerms } from "../contracts/outbox.js";
+import type { AgentCall } from "../contracts/service.js";
+import { traceEdits } from "../observe/trace/trace-meta.js";
 import { canonicalizeText, hashText } from "../protocol/canonical.js";
 import { Fault } from "../protocol/errors.js";
 import { isObject } from "../protocol/jsonrpc.js";
@@ -15,7 +17,7 @@ import {
   withValueAt,
 } from "../protocol/message.js";
 import { Meta } from "../protocol/modern.js";
-import { type Edit, insertFirst, type Member, scanMembers } from "../protocol/scan.js";
+import { type Edit, insertFirst, type Member, scanMembers, splice } from "../protocol/scan.js";
 import { KIB } from "../runtime/sizes.js";
 import { randomWord } from "../runtime/words/random-id.js";
 import { MAX_MESSAGE_BYTES } from "./lanes/limits.js";
@@ -210,6 +212,18 @@ export function laneOf(message: RequestMessage, principal: string, terms: LaneTe
 }
 
 const MAX_LANE_CHARACTERS = 200;
+
+/** As it is kept, or passed to another gateway: its place in a trace goes along, for whoever sends it without the call. */
+export function placedText(message: RequestMessage, { notes }: AgentCall): string {
+  const { text } = message;
+  if (notes?.trace === undefined) return text;
+  try {
+    return splice(text, traceEdits(message, notes.trace));
+  } catch {
+    // A name stands in it twice: whoever sends it refuses that.
+    return text;
+  }
+}
 
 /** The same call as from a client that can be asked nothing and hears no progress: its agent is not there any more. */
 export function withoutAgent(message: RequestMessage): RequestMessage {

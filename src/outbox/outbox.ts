@@ -23,7 +23,7 @@ import {
   WaitingCaller,
 } from "./delivery.js";
 import { type KeptResult, OutboxJournal } from "./journal.js";
-import { KEY_USED, keyedCall, laneOf, refuseLonger, withoutAgent } from "./key.js";
+import { KEY_USED, keyedCall, laneOf, placedText, refuseLonger, withoutAgent } from "./key.js";
 import { classify } from "./lanes/classify.js";
 import type { KeptWrite } from "./lanes/lane.js";
 import { Lanes } from "./lanes/lanes.js";
@@ -258,7 +258,7 @@ export class Outbox implements OutboxIntake {
     flight.commitByMs = nowMs + COMMIT_MS;
     this.#wait(call, flight);
     this.#address(write, nowMs);
-    const commit = this.journal.take(write.sequence, this.#record(write), message.text);
+    const commit = this.journal.take(write.sequence, this.#record(write), placedText(message, call));
     this.#track(
       commit.then(
         () => this.#taken(flight),

@@ -1,10 +1,19 @@
 // Calls as spans, end to end: an agent's trace context goes in, the server gets the gateway's, a collector gets the spans.
 
 import { createServer } from "node:http";
+import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { listenOnLoopback } from "../fixtures/loopback.js";
 import { send } from "./eras.js";
-import { type Gateway, type GatewayConfig, startGateway, stdioFixture, until } from "./harness.js";
+import {
+  type Gateway,
+  type GatewayConfig,
+  startGateway,
+  startHttpFixture,
+  stdioFixture,
+  temporaryDirectory,
+  until,
+} from "./harness.js";
 import { type HttpWire, lastOf, openHttpWire } from "./wire.js";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -90,6 +99,15 @@ async function start(config: Partial<GatewayConfig> = {}) {
 }
 
 let nextId = 1;
+
+async function seenUp(wire: HttpWire): Promise<void> {
+  const params = { name: "tracker__add_comment", arguments: { project: "p", title: "is it there?" } };
+  await until("the tracker", async () =>
+    lastOf(await wire.post(JSON.stringify({ jsonrpc: "2.0", id: nextId++, method: "tools/call", params }))).includes(
+      '"result"',
+    ),
+  );
+}
 
 /** The request as the server got it, by its tool that says so. */
 async function seenBy(wire: HttpWire, tool: string, meta?: object, headers: Record<string, string> = {}) {
@@ -179,6 +197,49 @@ describe("with a collector", () => {
       expect(span.parentSpanId).toBeUndefined();
       expect(span.traceId).not.toBe(TRACE);
     }
+  });
+
+  it("a write that is kept and delivered later has a span for each sending, below that of its call, over a kill of the gateway too [spans-by-convention]", async () => {
+    const files = ["--ledger", join(await temporaryDirectory(), "ledger.jsonl")];
+    const server = await startHttpFixture("tracker", files);
+    const tools = { create_issue: { outbox: { key: "arguments.request_id" } } };
+    const tracker = { ...server.entry, tools };
+    const { gateway, wire, spans, mistakes } = await start({ mcpServers: { tracker } });
+    const queue = async (title: string, meta: object | undefined, over = wire) => {
+      const params = {
+        name: "tracker__create_issue",
+        arguments: { project: "p", title },
+        ...(meta && { _meta: meta }),
+      };
+      const request = { jsonrpc: "2.0", id: nextId++, method: "tools/call", params };
+      return until(`"${title}" to be queued`, async () => {
+        const text = lastOf(await over.post(JSON.stringify(request)));
+        return text.includes('"queued":true') ? text : undefined;
+      });
+    };
+    await seenUp(wire);
+    await server.kill();
+    await queue("begins a trace", undefined);
+    const call = await until("the span of the call", () =>
+      spans.find(({ kind, name }) => kind === 2 && / create_issue/.test(name)),
+    );
+    const back = await startHttpFixture("tracker", files, server.port);
+    const below = (traceId: string) => spans.filter(({ kind, traceId: of }) => kind === 3 && of === traceId);
+    const endedAt = BigInt(call.endTimeUnixNano);
+    await until("its delivery", () =>
+      below(call.traceId).some(({ status, startTimeUnixNano: at }) => status.code === 0 && BigInt(at) > endedAt),
+    );
+    for (const { parentSpanId } of below(call.traceId)) expect(parentSpanId).toBe(call.spanId);
+    expect(spans.filter(({ kind, traceId }) => kind === 2 && traceId === call.traceId)).toHaveLength(1);
+
+    await back.kill();
+    await queue("is in one", { traceparent });
+    await gateway.stop("SIGKILL");
+    await startHttpFixture("tracker", files, server.port);
+    await gateway.again();
+    const last = await until("its delivery by the next", () => below(TRACE).find(({ status }) => status.code === 0));
+    expect(last.parentSpanId).not.toBe(PARENT);
+    expect(mistakes).toEqual([]);
   });
 
   it("the header of an HTTP request is the parent where _meta has none", async () => {

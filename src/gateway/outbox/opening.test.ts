@@ -33,6 +33,7 @@ it("a call that is taken back while the outbox is being opened is never sent, an
     },
     catalog: { hasOutbox: () => true },
     servers: () => new Map([["tracker", { connections: [] }]]),
+    observed: (call: unknown) => call,
     isBroker: false,
   } as unknown as ConstructorParameters<typeof GatewayOutbox>[0]);
   const limits = { maxWrites: 10, maxBytes: 1e6 };

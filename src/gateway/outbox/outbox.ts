@@ -35,6 +35,8 @@ interface GatewayOutboxParts {
   readonly pipeline: Pipeline;
   readonly catalog: Catalog;
   readonly servers: () => Servers;
+  /** A call that goes out without its agent, for what is told of it. */
+  readonly observed: (call: AgentCall, server: string, tool: OwnToolName) => AgentCall;
   /** It has no servers, and never will: others keep the writes. */
   readonly isBroker: boolean;
   readonly ended?: WriteEnded;
@@ -229,7 +231,7 @@ export class GatewayOutbox implements OutboxIntake {
       random: Math.random,
       limits: this.#limits,
       terms: (server, tool) => this.#terms.get(server)?.get(tool),
-      send: (call, server, tool) => pipeline.sender.deliver(call, server, tool),
+      send: (call, server, tool) => pipeline.sender.deliver(this.#parts.observed(call, server, tool), server, tool),
       judge: (facts) => this.#judge(facts),
       // Of a gateway that is alone the config says it, whatever it said before.
       targetOf: state.engine === undefined ? undefined : (server) => this.#targets.get(server),

@@ -92,6 +92,20 @@ describe("the program's own tracer", () => {
     expect(span?.metaTracestate).toBe("k=v");
   });
 
+  it("has the sendings of a write that goes out later below the span that its text names, and no other span", () => {
+    const { api, started } = recordingApi({ span: { traceId: "a".repeat(32), spanId: "b".repeat(16) } });
+    const tracer = new ApiTracerBridge(api, "0");
+    expect(tracer.begin({ ...info, isDelivery: true })).toBeUndefined();
+    const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
+    const span = tracer.begin({ ...info, params: { _meta: { traceparent } }, isDelivery: true });
+    expect(span?.traceId).toBe(TRACE);
+    span?.sent();
+    expect(span?.metaTraceparent).toBe(`00-${TRACE}-${"1".repeat(16)}-01`);
+    span?.end({ ...emptyRecord(), server: "files", method: "tools/call", outcome: "timeout" });
+    span?.end(emptyRecord());
+    expect(started).toMatchObject([{ kind: 2, status: 2, ends: 1, context: { span: { spanId: "00f067aa0ba902b7" } } }]);
+  });
+
   it("that has no SDK behind it gives no span", () => {
     const { api } = recordingApi({}, "0".repeat(32));
     expect(new ApiTracerBridge(api, "0").begin(info)).toBeUndefined();

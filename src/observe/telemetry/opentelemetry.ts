@@ -3,7 +3,7 @@
 
 import type { CallRecord } from "../call-record.js";
 import { attributesOf, sendingAttributes, spanErrorType } from "../span-facts.js";
-import { traceparentText } from "../trace/trace-context.js";
+import { type TraceParent, traceparentText } from "../trace/trace-context.js";
 import { type CallInfo, parentOf, type Span, type Tracer } from "../traces.js";
 import type { ApiMetrics } from "./opentelemetry-meter.js";
 
@@ -64,12 +64,20 @@ export class ApiTracerBridge implements Tracer {
 
   begin(info: CallInfo): Span | undefined {
     const around = this.#contextOf(info);
+    if (info.isDelivery === true) return this.#delivery(info, around);
     const span = this.#tracer.startSpan(info.name, { kind: KIND_SERVER }, around);
     const context = span.spanContext();
     // An API without an SDK behind it gives spans that are none.
     return /^0*$/.test(context.traceId)
       ? undefined
       : new BridgedSpan(span, context, () => this.#sending(info, around, context));
+  }
+
+  #delivery(info: CallInfo, around: unknown): Span | undefined {
+    const parent = parentOf(info);
+    if (parent === undefined) return undefined;
+    const context = this.#spanContext(parent);
+    return new BridgedSpan(undefined, context, () => this.#tracer.startSpan(info.name, { kind: KIND_CLIENT }, around));
   }
 
   #sending({ name }: CallInfo, around: unknown, context: ApiSpanContext): ApiSpan {
@@ -80,16 +88,18 @@ export class ApiTracerBridge implements Tracer {
   #contextOf(info: CallInfo): unknown {
     const parent = parentOf(info);
     const active = this.#api.context.active();
-    if (parent === undefined) return active;
-    const { traceId, spanId, sampled, tracestate } = parent;
+    return parent === undefined ? active : this.#api.trace.setSpanContext(active, this.#spanContext(parent));
+  }
+
+  #spanContext({ traceId, spanId, sampled, tracestate }: TraceParent): ApiSpanContext {
     const traceState = tracestate === undefined ? undefined : this.#api.createTraceState?.(tracestate);
-    return this.#api.trace.setSpanContext(active, {
+    return {
       traceId,
       spanId,
       traceFlags: sampled ? FLAG_SAMPLED : 0,
       isRemote: true,
       ...(traceState === undefined ? {} : { traceState }),
-    });
+    };
   }
 }
 
@@ -101,12 +111,14 @@ class BridgedSpan implements Span {
   readonly metaTracestate: string | undefined;
   readonly #context: ApiSpanContext;
   readonly #begin: () => ApiSpan;
-  #span: ApiSpan | undefined;
+  /** Undefined of a delivery: the span of its call has ended. */
+  readonly #span: ApiSpan | undefined;
+  #isOver = false;
   #sending: ApiSpan | undefined;
   /** Sendings that have ended, with why: they are told when the call is over, and what it was is known. */
   readonly #over: { readonly span: ApiSpan; readonly error: string | undefined; readonly at: number }[] = [];
 
-  constructor(span: ApiSpan, context: ApiSpanContext, begin: () => ApiSpan) {
+  constructor(span: ApiSpan | undefined, context: ApiSpanContext, begin: () => ApiSpan) {
     this.#span = span;
     this.#context = context;
     this.#begin = begin;
@@ -122,7 +134,7 @@ class BridgedSpan implements Span {
 
   sent(): void {
     this.received();
-    if (this.#span !== undefined && this.#over.length < MAX_SENDINGS) this.#sending = this.#begin();
+    if (!this.#isOver && this.#over.length < MAX_SENDINGS) this.#sending = this.#begin();
   }
 
   received(error?: string): void {
@@ -132,9 +144,8 @@ class BridgedSpan implements Span {
   }
 
   end(record: CallRecord): void {
-    const span = this.#span;
-    if (span === undefined) return;
-    this.#span = undefined;
+    if (this.#isOver) return;
+    this.#isOver = true;
     this.received();
     const own = spanErrorType(record);
     for (const [nth, { span: sending, error, at }] of this.#over.entries()) {
@@ -144,8 +155,8 @@ class BridgedSpan implements Span {
       if (why !== undefined) sending.setStatus({ code: STATUS_ERROR });
       sending.end(at);
     }
-    span.setAttributes(attributesOf(record));
-    if (own !== undefined) span.setStatus({ code: STATUS_ERROR });
-    span.end();
+    this.#span?.setAttributes(attributesOf(record));
+    if (own !== undefined) this.#span?.setStatus({ code: STATUS_ERROR });
+    this.#span?.end();
   }
 }

@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { TestClock } from "../../../test/fixtures/test-clock.js";
 import type { Caller } from "../../contracts/caller.js";
+import type { AgentCall } from "../../contracts/service.js";
 import { Fault } from "../../protocol/errors.js";
 import { parseMessage, type RequestMessage } from "../../protocol/message.js";
 import { faultReply, type Reply, resultBytes } from "../../protocol/reply.js";
 import { type CallRecord, emptyRecord } from "../call-record.js";
+import type { CallRecorder } from "../call-recorder.js";
 import { CallObserver } from "../observed-call.js";
 import { type CallInfo, type FinishedSpan, OwnTracer } from "../traces.js";
 import { otlpBody } from "./span-json.js";
@@ -250,6 +252,63 @@ describe("the outcome", () => {
     call.reply(reply);
     expect(replies).toEqual([reply]);
     expect(spans[0]?.attributes).toMatchObject({ "toolway.outcome": outcome, "toolway.era": "modern" });
+  });
+});
+
+describe("a kept write that goes out without its agent", () => {
+  function delivered(_meta: object | undefined) {
+    const { tracer: own, spans, clock } = tracer({ random: () => 0 });
+    const observer = new CallObserver({ clock, tracer: own, eraOf: () => "legacy", toolName: (_, tool) => tool });
+    let records = 0;
+    const recorder = { next: () => void records++ } as unknown as CallRecorder;
+    observer.setRecorder(recorder);
+    const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "t", _meta } });
+    const replies: Reply[] = [];
+    const outer = {
+      caller: { principal: { id: "ann", role: "dev" }, era: "legacy", sessionKey: "", version: "" } as Caller,
+      message: parseMessage(text) as RequestMessage,
+      scope: undefined,
+      earlyTrial: "always" as const,
+      messageKey: { id: "m" } as AgentCall["messageKey"],
+      reply: (reply: Reply) => void replies.push(reply),
+      onCancel: undefined,
+    };
+    const call = observer.delivered(outer, "tracker", "create");
+    return { call, outer, spans, replies, records: () => records, observer };
+  }
+
+  it("is one span for each sending, below that of its call, and no record [spans-by-convention]", () => {
+    const { call, outer, spans, replies, records, observer } = delivered({ traceparent, tracestate: "a=1" });
+    expect([call.earlyTrial, call.messageKey]).toEqual([outer.earlyTrial, outer.messageKey]);
+    call.notes?.sent(0);
+    const sent = call.notes?.trace?.metaTraceparent;
+    call.reply(faultReply(new Fault("unavailable", "away")));
+    expect(replies).toHaveLength(1);
+    expect(spans).toMatchObject([
+      { kind: "client", name: "tools/call create", traceId: TRACE, parent: { spanId: PARENT }, isFailed: true },
+    ]);
+    expect(sent).toContain(spans[0]?.spanId);
+    expect(spans[0]?.attributes).toMatchObject({ "toolway.server": "tracker", "error.type": "unavailable" });
+    expect([records(), [...observer.underWay()]]).toEqual([0, []]);
+  });
+
+  it("is no span where nothing was sent", () => {
+    const { call, spans } = delivered({ traceparent });
+    call.reply(faultReply(new Fault("unavailable", "its breaker is open")));
+    expect(spans).toEqual([]);
+  });
+
+  it.each([
+    ["that was not traced", undefined],
+    ["whose parent is not sampled", { traceparent: traceparent.replace(/01$/, "00") }],
+  ])("goes as it is for a call %s", (_, meta) => {
+    const { call, outer } = delivered(meta);
+    expect(call).toBe(outer);
+  });
+
+  it("is its agent's call where that waits for it", () => {
+    const { call, observer } = delivered({ traceparent });
+    expect(observer.delivered(call, "tracker", "create")).toBe(call);
   });
 });
 

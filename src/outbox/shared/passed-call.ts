@@ -12,6 +12,7 @@ import type { Era } from "../../protocol/modern.js";
 import { type Reply, renderReply, replyText } from "../../protocol/reply.js";
 import { scanMembers } from "../../protocol/scan.js";
 import { MIB } from "../../runtime/sizes.js";
+import { placedText } from "../key.js";
 
 /** A larger answer is not passed on: its receipt has what became of the write. */
 const MAX_REPLY_BYTES = 8 * MIB;
@@ -30,7 +31,8 @@ export interface CallFacts {
   readonly text: string;
 }
 
-export function factsOf({ caller, message, scope }: AgentCall): CallFacts {
+export function factsOf(call: AgentCall): CallFacts {
+  const { caller, message, scope } = call;
   const { principal, sessionKey, era, version, capabilities, clientInfo } = caller;
   return {
     pass: randomBytes(12).toString("base64url"),
@@ -41,7 +43,7 @@ export function factsOf({ caller, message, scope }: AgentCall): CallFacts {
     capabilities,
     clientInfo,
     scope,
-    text: message.text,
+    text: placedText(message, call),
   };
 }
 
