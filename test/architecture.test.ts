@@ -106,7 +106,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "observe/trace": "contracts protocol",
   outbox: "contracts observe/trace outbox/lanes protocol runtime runtime/words",
   "outbox/lanes": "contracts protocol runtime",
-  "outbox/shared": "contracts contracts/engine outbox protocol runtime",
+  "outbox/shared": "contracts contracts/engine outbox outbox/lanes protocol runtime",
   pipeline: "cache catalog contracts contracts/engine observe observe/trace pipeline/tasks policy protocol runtime",
   "pipeline/tasks": "contracts protocol",
   policy: "contracts contracts/engine protocol runtime runtime/words",

@@ -1,6 +1,17 @@
 // What is said where the disk has not taken something.
 
+import { Fault } from "../protocol/errors.js";
+
 export const NOT_QUEUED_YET =
   "Not queued so far: the disk has not taken the first call with this key. Make it again in a moment.";
 export const NOT_ON_DISK =
   "It could not be written down, and a restart may undo it. It is written again until that succeeds: look at the disk.";
+
+/** Of a call that could not be written down, for this reason. */
+export function notTakenFault(error: unknown): Fault {
+  const why = error instanceof Error ? error.message : String(error);
+  if ((error as { code?: unknown }).code === "unknown") {
+    return new Fault("outcome-unknown", `Whether it was queued is unknown: ${why}`);
+  }
+  return new Fault("unavailable", `Not sent, and not queued: it could not be written down. ${why}`);
+}

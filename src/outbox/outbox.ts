@@ -31,7 +31,7 @@ import { COMMIT_MS, FORGOTTEN_AT_ONCE, LONGEST_SLEEP_MS, MAX_WAITERS, REWRITE_MS
 import type { Result, Step } from "./lanes/step.js";
 import { readRecord, type StrangeRecord, strangeRecord, type WriteFacts, type WriteRecord } from "./lanes/write.js";
 import { logWrite } from "./log-line.js";
-import { NOT_ON_DISK, NOT_QUEUED_YET } from "./not-on-disk.js";
+import { NOT_ON_DISK, NOT_QUEUED_YET, notTakenFault } from "./not-on-disk.js";
 import type { ChangeListener, OutboxParts, PassedOn } from "./parts.js";
 import { isMeant, otherTarget, verdictOn } from "./target.js";
 import { WallJumps } from "./wall-jumps.js";
@@ -278,8 +278,7 @@ export class Outbox implements OutboxIntake {
 
   #notTaken(flight: Flight, error: unknown): void {
     const { write } = flight;
-    const why = error instanceof Error ? error.message : String(error);
-    const fault = new Fault("unavailable", `Not sent, and not queued: it could not be written down. ${why}`);
+    const fault = notTakenFault(error);
     const left = flight.waiters.splice(0).filter(({ call }) => this.#parts.passOn?.(call, write.facts, error) !== true);
     if (left[0] !== undefined) this.#parts.giveBack?.(left[0].call, write.facts.server);
     for (const waiter of left) waiter.reply(faultReply(fault));

@@ -86,9 +86,9 @@ export class PassedCall implements AgentCall {
   isGivenBack = false;
   #onReply: ((reply: Reply) => void) | undefined;
   /** Another gateway keeps it by now, and nothing was begun: whoever passed it on passes it there. */
-  readonly moved: () => void;
+  readonly moved: (mayBeKept: boolean) => void;
 
-  constructor(facts: CallFacts, onReply: (reply: Reply) => void, moved: () => void) {
+  constructor(facts: CallFacts, onReply: (reply: Reply) => void, moved: PassedCall["moved"]) {
     const message = parseMessage(facts.text);
     if (message.kind !== "request") throw new Fault("invalid", "What another gateway passed on is no request.");
     this.caller = new PassedCaller(facts);
@@ -118,14 +118,15 @@ export function unframe<T>(body: Uint8Array): [head: T, bytes: Buffer] {
 
 /** What comes back for a call that was passed on. */
 export type PassedReply =
-  /** Another gateway owns it by now: nothing was begun. */
-  | { readonly kind: "not-owner" }
+  /** Another gateway owns it by now: nothing was begun. `mayBeKept`: but it may be written down. */
+  | { readonly kind: "not-owner"; readonly mayBeKept?: boolean | undefined }
   /** It is none of what is kept: whoever passed it on sends it. */
   | { readonly kind: "not-kept" }
   | { readonly kind: "replied"; readonly reply: Reply; readonly isGivenBack: boolean };
 
 interface ReplyHead {
   readonly kind: PassedReply["kind"];
+  readonly mayBeKept?: boolean;
   readonly isGivenBack?: boolean;
   readonly error?: RpcError;
   readonly era?: "modern";
@@ -165,6 +166,7 @@ function rendered(reply: Exclude<Reply, { kind: "stream" }>): string {
 export function decodeReply(body: Uint8Array): PassedReply {
   const [head, bytes] = unframe<ReplyHead>(body);
   const { kind, isGivenBack = false, error, era, idStart = 0, idEnd = 0 } = head;
+  if (kind === "not-owner") return { kind, mayBeKept: head.mayBeKept };
   if (kind !== "replied") return { kind };
   if (error !== undefined) return { kind, isGivenBack, reply: { kind: "error", error } };
   if (head.isOwn === true) {

@@ -10,6 +10,7 @@ import type { Store } from "../../contracts/store.js";
 import { parseMessage, type RequestMessage } from "../../protocol/message.js";
 import { type Reply, renderReply } from "../../protocol/reply.js";
 import { StoreError } from "../../store/store-error.js";
+import type { Outbox } from "../outbox.js";
 import { type CallFacts, decodeReply, encodeReply, factsOf, frame, unframe } from "./passed-call.js";
 import { PASS_TAKE, SharedOutbox } from "./shared-outbox.js";
 
@@ -387,10 +388,17 @@ describe("a call that was taken here before another gateway had its partition, a
   });
 
   /** An owner that is one no more when it writes: another gateway, "b", is. */
-  async function frozen(code: "fenced" | "away", isStillOurs = false) {
+  async function frozen(
+    code: "fenced" | "away" | "unknown",
+    isStillOurs = false,
+    answer: Uint8Array | Promise<Uint8Array> = DONE,
+  ) {
     let isOurs = true;
     let onTake = async (body: Uint8Array) => body;
     const asked: string[] = [];
+    const minted: (string | undefined)[] = [];
+    let made: Outbox | undefined;
+    let delivered = 0;
     let givenBack = 0;
     const partitions = {
       of: () => 1,
@@ -404,9 +412,10 @@ describe("a call that was taken here before another gateway had its partition, a
         if (kind === PASS_TAKE) onTake = (body) => act("a", body);
         return () => {};
       },
-      ask: async (peer: string) => {
+      ask: async (peer: string, _: string, body: Uint8Array) => {
         asked.push(peer);
-        return DONE;
+        minted.push(unframe<{ minted?: string }>(body)[0].minted);
+        return answer;
       },
     };
     const outbox = new SharedOutbox({
@@ -418,17 +427,28 @@ describe("a call that was taken here before another gateway had its partition, a
       watch: () => () => {},
       make: ({ passOn, giveBack }) => {
         const { outbox: own, desk } = new World(store, { passOn, giveBack });
+        made = own;
         return { outbox: own, operations: desk };
       },
-      deliver: () => {},
+      deliver: () => void delivered++,
       giveBack: () => void givenBack++,
     });
     await outbox.taken(1, store);
     store.batch = () => {
       isOurs = isStillOurs;
-      return Promise.reject(new StoreError(code, "Nothing was written."));
+      return Promise.reject(new StoreError(code, "It could not be written."));
     };
-    return { outbox, asked, onTake: (body: Uint8Array) => onTake(body), givenBack: () => givenBack };
+    const counts = () => ({ givenBack, delivered });
+    const own = () => made;
+    return {
+      own,
+      outbox,
+      asked,
+      minted,
+      onTake: (body: Uint8Array) => onTake(body),
+      givenBack: () => givenBack,
+      counts,
+    };
   }
 
   it.each(["fenced", "away"] as const)(
@@ -442,6 +462,33 @@ describe("a call that was taken here before another gateway had its partition, a
     },
   );
 
+  it("is passed under the key that it had where nobody can say whether it was written down, and sent by nobody else [engine-outbox] [takeover] [no-double-effect]", async () => {
+    const kept = await frozen("unknown");
+    const { call: taken, replies } = new World(store).make({ title: "a" });
+    expect(kept.outbox.take(taken, "tracker", TOOL)).toBe(true);
+    const [write] = kept.own()?.lanes.all ?? [];
+    const key = write?.facts.key;
+    expect(key).toMatch(/^[\w-]{22}$/);
+    await expect.poll(() => replies).toHaveLength(1);
+    expect([kept.asked, replies[0]?.kind, kept.minted]).toEqual([["b"], "result", [key]]);
+    const other = await frozen("unknown", false, frame({ kind: "not-kept" }));
+    const { call: again, replies: told } = new World(store).make({ title: "a" });
+    expect(other.outbox.take(again, "tracker", TOOL)).toBe(true);
+    await expect.poll(() => told).toHaveLength(1);
+    expect(told[0]).toMatchObject({ kind: "error", fault: { code: "outcome-unknown" } });
+    expect(other.counts()).toEqual({ givenBack: 0, delivered: 0 });
+  });
+
+  it("is unknown, and not called refused, where nobody can say whether it was written down and it is still ours [engine-outbox] [unknown-is-said]", async () => {
+    const { outbox } = await frozen("unknown", true);
+    const { call: taken, replies } = new World(store).make({ title: "a" });
+    expect(outbox.take(taken, "tracker", TOOL)).toBe(true);
+    await expect.poll(() => replies).toHaveLength(1);
+    expect(replies[0]).toMatchObject({
+      fault: { code: "outcome-unknown", message: "Whether it was queued is unknown: It could not be written." },
+    });
+  });
+
   it("is refused where the engine is away and it is still ours [engine-outbox]", async () => {
     const { outbox, asked, givenBack } = await frozen("away", true);
     const { call: taken, replies } = new World(store).make({ title: "a" });
@@ -454,7 +501,9 @@ describe("a call that was taken here before another gateway had its partition, a
     const { onTake, asked } = await frozen("fenced");
     const { call: passed } = new World(store).make({ title: "a" });
     const head = { server: "tracker", tool: TOOL, minted: "minted", call: factsOf(passed) };
-    expect(decodeReply(await onTake(frame(head)))).toEqual({ kind: "not-owner" });
-    expect(asked).toEqual([]);
+    expect(decodeReply(await onTake(frame(head)))).toEqual({ kind: "not-owner", mayBeKept: false });
+    const late = await frozen("unknown");
+    expect(decodeReply(await late.onTake(frame(head)))).toEqual({ kind: "not-owner", mayBeKept: true });
+    expect([...asked, ...late.asked]).toEqual([]);
   });
 });

@@ -16,6 +16,7 @@ import type { Clock } from "../../runtime/clock.js";
 import { messageOf } from "../../runtime/expected-error.js";
 import { resultWithin, toldWithin } from "../../runtime/wait.js";
 import { isAnswer } from "../answers.js";
+import type { WriteFacts } from "../lanes/write.js";
 import type { OutboxOperations } from "../operator.js";
 import type { Outbox } from "../outbox.js";
 import type { ChangeListener, OutboxParts } from "../parts.js";
@@ -99,6 +100,14 @@ export interface Passing {
   /** It is none of what is kept. `mayBeKept`: another was asked before, did not answer, and may have kept it. */
   readonly notKept: (mayBeKept: boolean) => void;
   readonly givesBack: () => void;
+  /** It was taken before under its key, and nobody can say whether that was written down. */
+  readonly mayBeKept?: boolean | undefined;
+}
+
+interface TakenBefore {
+  /** As it was, of the agent's or minted. */
+  readonly key: string;
+  readonly mayBeKept: boolean;
 }
 
 /** The partition that a receipt's id names; undefined where it names none. */
@@ -146,12 +155,14 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       if (call instanceof PassedCall) call.isGivenBack = true;
       else this.#options.giveBack(call, server);
     };
-    const passOn: PartitionParts["passOn"] = (call, { server, tool }, error) => {
+    const passOn: PartitionParts["passOn"] = (call, write, error) => {
       const { code } = error as { code?: string };
-      // Nothing was written. Who was frozen may have lost its connection too, and learns by that alone that another has it by now.
-      if (code !== "fenced" && (code !== "away" || mayAct())) return false;
-      if (call instanceof PassedCall) call.moved();
-      else void this.#takeAgain(call, server, tool);
+      // What it wrote last before it was frozen may have come through, and too much was written since to see that: the key says it.
+      const mayBeKept = code === "unknown";
+      // Else nothing was written. Who was frozen may have lost its connection too, and learns by that alone that another has it by now.
+      if (code !== "fenced" && ((code !== "away" && !mayBeKept) || mayAct())) return false;
+      if (call instanceof PassedCall) call.moved(mayBeKept);
+      else void this.#takeAgain(call, write, mayBeKept);
       return true;
     };
     const one = this.#options.make({ store, idPrefix: `p${partition}_`, mayAct, giveBack, passOn });
@@ -216,12 +227,13 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
 
   // ---- calls
 
-  take(call: AgentCall, server: string, tool: OwnToolName): boolean {
+  take(call: AgentCall, server: string, tool: OwnToolName, before?: TakenBefore): boolean {
     const partition = this.#options.partitions.of(server);
     const own = this.at(partition);
-    if (own !== undefined) return own.outbox.take(call, server, tool);
+    if (own !== undefined)
+      return own.outbox.take(call, server, tool, before === undefined ? {} : { minted: before.key });
     if (call.caller.beforeSend !== undefined || isAnswer(call.message)) return false;
-    const minted = randomBytes(16).toString("base64url");
+    const minted = before?.key ?? randomBytes(16).toString("base64url");
     const { targetOf, termsOf } = this.#options;
     const [target, terms] = [targetOf?.(server), termsOf?.(server, tool)];
     const head: TakeHead = { server, tool, minted, target, terms, call: factsOf(call) };
@@ -231,18 +243,21 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       kind: PASS_TAKE,
       head,
       here: () => this.at(partition)?.outbox.take(call, server, tool, { minted }) ?? false,
-      notKept: (mayBeKept) => {
-        // What may be kept is delivered by whoever keeps it: sent from here too, it would be done twice.
-        if (mayBeKept) call.reply(faultReply(new Fault("outcome-unknown", MAY_BE_KEPT)));
-        else this.#options.deliver(call, server, tool);
-      },
+      notKept: (mayBeKept) => this.#notKept(call, server, tool, mayBeKept),
       givesBack: () => this.#options.giveBack(call, server),
+      mayBeKept: before?.mayBeKept,
     });
     return true;
   }
 
+  /** What may be kept is delivered by whoever keeps it: sent from here too, it would be done twice. */
+  #notKept(call: AgentCall, server: string, tool: OwnToolName, mayBeKept: boolean): void {
+    if (mayBeKept) call.reply(faultReply(new Fault("outcome-unknown", MAY_BE_KEPT)));
+    else this.#options.deliver(call, server, tool);
+  }
+
   /** It was taken here, and another had the partition before it was written down: this gateway was frozen, say. Never rejects. */
-  async #takeAgain(call: AgentCall, server: string, tool: OwnToolName): Promise<void> {
+  async #takeAgain(call: AgentCall, { server, tool, key }: WriteFacts, mayBeKept: boolean): Promise<void> {
     const passing = { call, givesBack: () => this.#options.giveBack(call, server) };
     let isCancelled = false;
     call.onCancel = () => {
@@ -251,9 +266,10 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     await this.#moved(this.#options.partitions.of(server), LOOK_MS);
     const here = () => {
       if (isCancelled) throw new Fault("cancelled", "Taken back by its agent. It was not sent.");
-      return this.take(call, server, tool);
+      return this.take(call, server, tool, { key, mayBeKept });
     };
-    this.#takeHere({ ...passing, here, notKept: () => this.#options.deliver(call, server, tool) }, false);
+    const notKept = () => this.#notKept(call, server, tool, mayBeKept);
+    this.#takeHere({ ...passing, here, notKept }, mayBeKept);
   }
 
   /** Passes a call to the owner of its partition, until it is answered or its time is over. Never rejects. */
@@ -263,7 +279,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     const body = frame(head);
     const untilMs = clock.now() + PASS_MS;
     let asked: string | undefined;
-    let isAsked = false;
+    let isAsked = passing.mayBeKept === true;
     let isOver = false;
     const refuse = (fault: Fault) => {
       isOver = true;
@@ -300,7 +316,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
             call.reply(answer.reply);
             return;
           }
-          isAsked = wasAsked;
+          isAsked = wasAsked || (answer.kind === "not-owner" && answer.mayBeKept === true);
           if (answer.kind === "not-kept") {
             call.onCancel = undefined;
             attempt(call, () => passing.notKept(wasAsked));
@@ -362,7 +378,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     const call = new PassedCall(
       facts,
       (reply) => end(encodeReply(reply, call.isGivenBack)),
-      () => end(frame({ kind: "not-owner" })),
+      (mayBeKept) => end(frame({ kind: "not-owner", mayBeKept })),
     );
     // Bounded by the questions that are answered at one time.
     this.#passed.set(facts.pass, { call, answer });
