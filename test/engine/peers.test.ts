@@ -1,12 +1,14 @@
 // Questions between gateways over a real nats-server.
 
 import { randomBytes } from "node:crypto";
+import { connect, createServer, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Peers } from "../../src/contracts/engine/peers.js";
 import { type Engine, openEngine } from "../../src/store/nats/connection.js";
 import { openPeers } from "../../src/store/nats/peers.js";
+import { listenOnLoopback } from "../fixtures/loopback.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
-import { until } from "../fixtures/wait.js";
+import { sleep, until } from "../fixtures/wait.js";
 
 const title = natsPrograms.length === 0 ? `gateways that ask each other, ${NO_NATS}` : "gateways that ask each other";
 const KEY = randomBytes(32);
@@ -26,8 +28,8 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     for (const engine of engines) await engine.close();
   });
 
-  async function engine(): Promise<Engine> {
-    const nodes = nats.nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+  async function engine(ports = nats.nodes.map(({ port }) => port)): Promise<Engine> {
+    const nodes = ports.map((port) => ({ host: "127.0.0.1", port }));
     const rest = { tls: undefined, auth: undefined, monitor: undefined, replicas: 1, prefix: "tw" };
     const opened = await openEngine({ ...rest, nodes, key: { from: "env", name: "KEY" } }, { env: { KEY: "unused" } });
     engines.push(opened);
@@ -45,6 +47,47 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       const answer = await a.ask("b", "echo", body, { timeoutMs: 10_000 });
       expect(Buffer.compare(answer, Buffer.concat([Buffer.from("a"), body]))).toBe(0);
     }
+  });
+
+  it("get an answer that was there while the gateway which gives it had lost its connection [peers-answer]", async () => {
+    const lines = new Set<Socket>();
+    let isCut = false;
+    const way = createServer((near) => {
+      if (isCut) return void near.destroy();
+      const far = connect(nats.nodes[0]?.port ?? 0, "127.0.0.1");
+      for (const [one, other] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        lines.add(one);
+        one.on("error", () => {});
+        one.pipe(other);
+        one.on("close", () => other.destroy());
+      }
+    });
+    const port = await listenOnLoopback(way);
+    const behind = await engine([port]);
+    const d = await openPeers({ engine: behind, prefix: "tw", self: "d", key: KEY });
+    let answer = (_: Uint8Array) => {};
+    let isAsked = false;
+    d.answer("later", () => {
+      isAsked = true;
+      return new Promise((resolve) => {
+        answer = resolve;
+      });
+    });
+    const asked = a.ask("d", "later", new Uint8Array(0), { timeoutMs: 30_000 });
+    await until("the question", () => isAsked);
+    isCut = true;
+    for (const line of lines) line.destroy();
+    await until("the loss", () => behind.status.state === "away");
+    answer(Buffer.from("late"));
+    await sleep(100);
+    isCut = false;
+    expect(Buffer.from(await asked).toString()).toBe("late");
+    await d.close();
+    await behind.close();
+    way.close();
   });
 
   it("have streams both ways that come whole, and end with an error when a gateway is gone [peers-answer]", async () => {

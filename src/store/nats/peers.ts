@@ -10,6 +10,7 @@ import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
 import { type PeerAsk, PeerError, type Peers } from "../../contracts/engine/peers.js";
 import { messageOf } from "../../runtime/expected-error.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
+import { toldWithin } from "../../runtime/wait.js";
 import { PeerStreams, type StreamHead } from "./peer-streams.js";
 
 /** Of a body. Engines refuse messages over 1 MiB by default, and a long one holds up all behind it. */
@@ -41,6 +42,7 @@ const ALGORITHM = "aes-256-gcm";
 interface AskedEngine {
   readonly connection: NatsConnection;
   readonly status: { readonly state: string };
+  watch(listener: (status: { readonly state: string }) => void): () => void;
 }
 
 interface PeersOptions {
@@ -291,6 +293,7 @@ class NatsPeers implements Peers {
       const isHeld =
         parted.length === 1 || (answer.length <= MAX_BODY_BYTES && this.#keep(this.#going, id, parted, answer.length));
       if (!isHeld) throw new Error("The answer is too long for what is under way.");
+      await this.#untilConnected(parted[0]?.length ?? 0);
       reply({ pieces: parted.length }, parted[0]);
     } catch (error) {
       const why = messageOf(error);
@@ -298,6 +301,15 @@ class NatsPeers implements Peers {
     } finally {
       this.#answering--;
     }
+  }
+
+  /** What is said while the connection is lost is thrown away by the client: an answer waits until it is back, where there is room. */
+  async #untilConnected(bytes: number): Promise<void> {
+    const { engine } = this.#options;
+    if (engine.status.state === "connected" || this.#heldBytes + bytes > MAX_HELD_BYTES) return;
+    this.#heldBytes += bytes;
+    await toldWithin((told) => engine.watch(({ state }) => void (state === "connected" && told())), HELD_MS);
+    this.#heldBytes -= bytes;
   }
 
   #onStream(message: Msg, from: string, of: StreamHead, body: Uint8Array): void {
