@@ -26,7 +26,7 @@ export const auditSearch = defineCommand({
     until: { value: "TIME", description: "Until then." },
     server: { value: "NAME", description: "Those of this server.", completes: "server" },
     tool: { value: "NAME", description: "Those of this tool, by the server's own name of it." },
-    principal: { value: "ID", description: "Those of this principal." },
+    principal: { value: "ID", description: "Those of this principal.", completes: "token" },
     outcome: {
       value: "WORD",
       description: "Those with this outcome: ok, timeout, denied …; `failed` for all that failed.",

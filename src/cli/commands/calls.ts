@@ -29,7 +29,7 @@ export const calls = defineCommand({
     lines: { short: "n", value: "COUNT", description: `So many of the last that fit. Default: ${USUAL_CALLS}.` },
     server: { value: "NAME", description: "Those of this server.", completes: "server" },
     tool: { value: "NAME", description: "Those of this tool, by the server's own name of it." },
-    principal: { value: "ID", description: "Those of this principal." },
+    principal: { value: "ID", description: "Those of this principal.", completes: "token" },
     failed: { description: "Those that failed." },
     outcome: { value: "WORD", description: "Those with this outcome: ok, timeout, denied …" },
     mended: {

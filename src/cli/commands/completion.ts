@@ -2,7 +2,9 @@
 // which that script asks for names of tools and servers.
 
 import type { PinLine } from "../../contracts/pins.js";
-import type { GatewayStatus } from "../../contracts/status.js";
+import { EXECUTOR_ROLE, SHARER_ROLE } from "../../contracts/settings.js";
+import type { EngineGatewaySeen, GatewayStatus } from "../../contracts/status.js";
+import { stateRootFor } from "../../runtime/state-dir.js";
 import { abortable, within } from "../../runtime/wait.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
 import { configPathFor } from "../gateway/source.js";
@@ -55,7 +57,7 @@ export const complete = defineCommand({
   args: {
     kind: {
       required: true,
-      description: "tool, server, pinned, mailbox, gateway, receipt, token, entry or importable",
+      description: "tool, server, pinned, mailbox, gateway, receipt, token, role, paired, entry or importable",
     },
   },
   options: {},
@@ -73,9 +75,19 @@ export const complete = defineCommand({
   },
 });
 
+/** The roles of the config; a token may also have one that opens another door. */
+async function rolesOf(words: readonly string[], configPath: string | undefined, { env, home }: Io): Promise<string[]> {
+  const others = words[0] === "token" ? [EXECUTOR_ROLE, SHARER_ROLE] : [];
+  if (configPath === undefined) return others;
+  const { loadConfig } = await import("../../config/load.js");
+  const { roles } = loadConfig(configPath, { env, home, wrongEntries: "keep" });
+  return [...Object.keys(roles).filter((name) => PLAIN_WORD.test(name)), ...others];
+}
+
 /** What a shell takes as one word, whatever it stands beside. */
 const PLAIN_WORD = /^[\w.@#:+-]+$/;
 /** Kinds that a broker by itself knows, as the verbs that take them ask it. */
+const DEFAULT_PRINCIPAL = "default";
 const OF_BROKERS: readonly string[] = ["mailbox", "token"];
 
 async function names(kind: string, words: readonly string[], io: Io, signal: AbortSignal): Promise<string[]> {
@@ -85,6 +97,12 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
   };
   if (kind === "entry") return (await import("../edit/index.js")).entryNames(configPathFor(after("--config"), io));
   if (kind === "importable") return (await import("../edit/index.js")).importableNames(io);
+  if (kind === "role") return rolesOf(words, configPathFor(after("--config"), io), io);
+  if (kind === "paired") {
+    const { allKeptWorkers } = await import("../../mailbox/pairing/kept-workers.js");
+    const kept = allKeptWorkers(stateRootFor(io.env, io.home)).map(({ mailbox }) => mailbox);
+    return [...new Set(kept)].filter((name) => PLAIN_WORD.test(name));
+  }
   const port = await runningGateway();
   const client: GatewayClient | undefined = await port.find(
     // A broker has tokens, too, and its mailboxes are completed where it runs alone.
@@ -101,11 +119,16 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
   }
   if (kind === "token") {
     const { tokens } = (await client.get("/tokens", signal)) as { tokens: readonly { id: string }[] };
-    return tokens.map(({ id }) => id).filter((id) => PLAIN_WORD.test(id));
+    // The default token is neither revoked nor rotated.
+    const isLasting = words[0] === "token";
+    return tokens.map(({ id }) => id).filter((id) => PLAIN_WORD.test(id) && !(isLasting && id === DEFAULT_PRINCIPAL));
   }
   if (kind === "gateway") {
-    const { gateways } = (await client.get("/gateways", signal)) as { gateways: readonly { gateway: string }[] };
-    return ["this", ...gateways.map(({ gateway }) => gateway)];
+    const { gateways } = (await client.get("/gateways", signal)) as { gateways: readonly EngineGatewaySeen[] };
+    // By its machine or its address a person knows one; its name is drawn. What two have names neither.
+    const places = gateways.flatMap(({ place }) => [place?.host, place?.address].filter((word) => word !== undefined));
+    const own = places.filter((word) => PLAIN_WORD.test(word) && places.indexOf(word) === places.lastIndexOf(word));
+    return ["this", ...gateways.map(({ gateway }) => gateway), ...own];
   }
   if (kind === "receipt") {
     const { writes } = (await client.get("/outbox", signal)) as { writes: readonly { id: string }[] };

@@ -17,7 +17,11 @@ const VALUE_WIDTH = 80;
 const DEFAULT_ID = "default";
 
 const principalOption = {
-  principal: { value: "ID", description: `Whose context: the id of a token. Default: ${DEFAULT_ID}.` },
+  principal: {
+    value: "ID",
+    description: `Whose context: the id of a token. Default: ${DEFAULT_ID}.`,
+    completes: "token",
+  },
 } as const;
 
 interface ContextLine {
@@ -36,7 +40,7 @@ export const contextShow = defineCommand({
   },
   args: {},
   options: {
-    principal: { value: "ID", description: "Of this one alone: the id of a token." },
+    principal: { value: "ID", description: "Of this one alone: the id of a token.", completes: "token" },
     ...gatewayOptions,
     ...jsonOption,
   },

@@ -8,7 +8,7 @@ import { gatewayFor } from "../gateway/which.js";
 import { noteIfSlow, POLL_MS } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
-import { type Io, print, printJson } from "../line/io.js";
+import { type Io, print, printJson, shown } from "../line/io.js";
 import { drainMsOf, drainOption } from "../line/times.js";
 import { fittedTable, heading, oneLine, styleOf } from "../text/print.js";
 
@@ -62,15 +62,19 @@ export const drain = defineCommand({
     const answer = (await client.post("/drain", body, io.signal)) as { gateway: string; drainMs: number };
     const gone = untilGone(client, answer.gateway, answer.gateway === asked, io);
     if (!(await noteIfSlow(io, "Waiting until the others have what it had in hand …", gone))) {
-      throw new UserError(`Gateway ${answer.gateway} was told to hand over, and is still there.`, {
+      throw new UserError(`${nameOf(answer.gateway, before, io)} was told to hand over, and is still there.`, {
         hint: "`toolway drain` shows what it has left.",
       });
     }
     const isLast = before.every(({ gateway, isLeaving }) => gateway === answer.gateway || isLeaving);
     const ends = `ends within ${Math.ceil((answer.drainMs + (isLast ? 0 : DRAIN_NOTICE_MS)) / 1000)} s`;
     if (input.json) printJson(io, { drained: answer.gateway });
-    else if (!isLast) print(io, `Gateway ${answer.gateway} has handed over, and ${ends}.`);
-    else print(io, `Gateway ${answer.gateway} ${ends}. No other is there: what it had in hand waits in the engine.`);
+    else if (!isLast) print(io, `${nameOf(answer.gateway, before, io)} has handed over, and ${ends}.`);
+    else
+      print(
+        io,
+        `${nameOf(answer.gateway, before, io)} ${ends}. No other is there: what it had in hand waits in the engine.`,
+      );
     return Exit.ok;
   },
 });
@@ -99,6 +103,17 @@ function list(io: Io, gateways: readonly Listed[], json: boolean): ExitCode {
     );
   }
   return Exit.ok;
+}
+
+/** `Gateway Xk3Q (web-2, 10.0.0.1:7420, toolway.json)`: its name is drawn, and tells nobody which one it is. */
+function nameOf(name: string, gateways: readonly Listed[], { isTTY }: Io): string {
+  const place = gateways.find(({ gateway }) => gateway === name)?.place;
+  const words = [place?.host, place?.address, place?.file].filter((word) => word !== undefined);
+  return words.length === 0
+    ? `Gateway ${name}`
+    : `Gateway ${name} (${shown(words, isTTY)
+        .map((word) => oneLine(word, MAX_WORD))
+        .join(", ")})`;
 }
 
 async function gatewaysAt(client: GatewayClient, io: Io): Promise<Listed[]> {

@@ -32,7 +32,7 @@ export const join = defineCommand({
   args: {},
   options: {
     broker: { value: "URL", description: "Where the broker is: wss://…, or ws://… on this machine." },
-    from: { value: "ID", description: "The mailbox of the machine whose tools are used." },
+    from: { value: "ID", description: "The mailbox of the machine whose tools are used.", completes: "paired" },
     pair: {
       value: "WORD",
       description: "The word that `toolway share --pair` printed there: the broker, the mailbox and a token in one.",

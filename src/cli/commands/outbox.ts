@@ -38,7 +38,7 @@ export const outboxList = defineCommand({
   args: {},
   options: {
     server: { value: "SERVER", description: "Those of one server.", completes: "server" },
-    principal: { value: "ID", description: "Those of one principal." },
+    principal: { value: "ID", description: "Those of one principal.", completes: "token" },
     only: { value: "STATE", description: "Those in one state.", choices: STATES },
     lanes: { description: "Lists the lanes instead: how many wait in each, and what holds it." },
     limit: { value: "COUNT", description: `So many at most, up to ${MAX_LIMIT}. Default: ${USUAL_LIMIT}.` },

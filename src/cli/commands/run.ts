@@ -34,7 +34,7 @@ export const run = defineCommand({
   },
   options: {
     ...gatewayOptions,
-    role: { value: "ROLE", description: "A role of the config that the agent is narrowed to." },
+    role: { value: "ROLE", description: "A role of the config that the agent is narrowed to.", completes: "role" },
     as: {
       value: "ID",
       description: "Names the principal: a later run of that id finds its context and its budget. Default: a new one.",

@@ -4,7 +4,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, run, STATUS } from "../../../test/fixtures/fake-gateway.js";
-import { stateDirFor } from "../../runtime/state-dir.js";
+import { keepWorker } from "../../mailbox/pairing/kept-workers.js";
+import { stateDirFor, stateRootFor } from "../../runtime/state-dir.js";
 
 beforeEach(makeFolder);
 
@@ -85,6 +86,24 @@ it("the hidden verb for completion gives names, and nothing when there is no gat
   expect((await run(["__complete", "server"])).out).toBe("demo\n");
   fakeGateway({ "/tokens": { tokens: [{ id: "ci" }, { id: "two words" }, { id: "setup-codex" }] } });
   expect((await run(["__complete", "token", "--", "token", "revoke"])).out).toBe("ci\nsetup-codex\n");
+  fakeGateway({ "/tokens": { tokens: [{ id: "default" }, { id: "ci" }] } });
+  // The default token can be meant, and neither be revoked nor rotated.
+  expect((await run(["__complete", "token", "--", "stdio", "--as"])).out).toBe("default\nci\n");
+  expect((await run(["__complete", "token", "--", "token", "revoke"])).out).toBe("ci\n");
+  const at = (gateway: string, host: string, port: number) => ({
+    gateway,
+    place: { host, address: `10.0.0.1:${port}` },
+  });
+  fakeGateway({ "/gateways": { gateways: [at("Xk3Q", "web", 1), at("b7aZ", "web", 2), { gateway: "broker" }] } });
+  expect((await run(["__complete", "gateway", "--", "drain"])).out).toBe(
+    "this\nXk3Q\nb7aZ\nbroker\n10.0.0.1:1\n10.0.0.1:2\n",
+  );
+  writeFileSync(join(folder, "toolway.json"), '{"mcpServers":{},"roles":{"reader":{"allow":["*"]}}}');
+  expect((await run(["__complete", "role", "--", "run", "--role"])).out).toBe("reader\n");
+  expect((await run(["__complete", "role", "--", "token", "create", "--role"])).out).toBe("reader\nexecutor\nsharer\n");
+  const worker = { broker: "ws://127.0.0.1:7440/mailboxes", id: "w", token: "tw_x", mailbox: "studio" };
+  keepWorker(stateRootFor({}, join(folder, "home")), worker);
+  expect((await run(["__complete", "paired", "--", "join", "--from"])).out).toBe("studio\n");
   fakeGateway({ "/tools": () => new Promise(() => undefined) });
   expect(await run(["__complete", "tool"])).toEqual({ code: 0, out: "", err: "" });
   fakeGateway({}, {}, false);

@@ -23,10 +23,12 @@ export const stdio = defineCommand({
     role: {
       value: "ROLE",
       description: "A role of the config that the agent is narrowed to. Default: all that the default token may do.",
+      completes: "role",
     },
     as: {
       value: "ID",
       description: "The id of a token: the agent is whom that is for, with its role, until it is revoked.",
+      completes: "token",
     },
     callLog: { description: "Logs each call to stderr, in one line: who, which tool, how long, what came of it." },
   },

@@ -27,6 +27,7 @@ export const tokenCreate = defineCommand({
     role: {
       value: "ROLE",
       requiredUnless: "admin",
+      completes: "role",
       description: "The role that the token carries. Needed, but with --admin.",
     },
     admin: {

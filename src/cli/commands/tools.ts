@@ -23,8 +23,16 @@ export const tools = defineCommand({
   args: {},
   options: {
     server: { value: "NAME", description: "Those of one server only.", completes: "server" },
-    as: { value: "ID", description: "Those that are left to whoever has this token: by role and context." },
-    role: { value: "ROLE", description: "Those that are left to this role, in no context; `*` is every other one." },
+    as: {
+      value: "ID",
+      description: "Those that are left to whoever has this token: by role and context.",
+      completes: "token",
+    },
+    role: {
+      value: "ROLE",
+      description: "Those that are left to this role, in no context; `*` is every other one.",
+      completes: "role",
+    },
     ...gatewayOptions,
     ...jsonOption,
   },

@@ -5,8 +5,8 @@ import type { ExitCode } from "./errors.js";
 import type { Io } from "./io.js";
 
 /**
- * What a shell can offer for a value: files, names that a running gateway, the config (`entry`) or the clients of this
- * machine (`importable`) know, or fixed words.
+ * What a shell can offer for a value: files, names that a running gateway, the config (`entry`, `role`), the clients of this
+ * machine (`importable`) or its pairings (`paired`) know, or fixed words.
  */
 export type Completes =
   | "file"
@@ -19,6 +19,8 @@ export type Completes =
   | "gateway"
   | "receipt"
   | "token"
+  | "role"
+  | "paired"
   | "entry"
   | "importable"
   | readonly string[];

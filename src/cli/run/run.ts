@@ -174,7 +174,7 @@ function programFor(word: string, client: RunClient | undefined, { io, nearest }
   const program = findProgram(word, io);
   if (program !== undefined) return program;
   if (client !== undefined) {
-    const message = `${client.title} is not installed: there is no "${word}" on the PATH.`;
+    const message = `${client.title} is not installed, or not on the PATH: there is no "${word}" there.`;
     throw new RunError(message, { hint: `Install it: ${client.install}`, isUsage: true });
   }
   const near = nearest(word, CLIENT_WORDS);
