@@ -143,6 +143,14 @@ function addCommand(
   if (!metadata.name.includes(" ")) parser.helpGroup(sectionOf(own));
   const argNames = Object.keys(args);
   for (const [name, arg] of Object.entries(args)) parser.argument(argTerm(name, arg), arg.description);
+  // All at once: commander names the first of them alone.
+  const needed = Object.entries(args).filter(([, { required }]) => required === true);
+  const missingArgument = () =>
+    missed(
+      parser,
+      needed.slice(parser.args.length).map(([name, arg]) => argTerm(name, arg)),
+    );
+  Object.assign(parser, { missingArgument });
   if (metadata.hidden === true) parser.argument("[rest...]").allowUnknownOption().helpOption(false);
   for (const option of Object.values(options)) parser.addOption(toOption(option));
   // Some verbs name the config by its place, others by --config; whoever takes the one for the other is understood.
@@ -162,10 +170,13 @@ function addCommand(
     if (configArg !== undefined) input[configArg] ??= values["config"];
     for (const [key, option] of Object.entries(options)) input[key] = optionValue(option, givenAs(key, values));
     const missing = missingOptions(command, input);
-    if (missing.length > 0)
-      parser.error(`error: ${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} missing`);
+    if (missing.length > 0) missed(parser, missing);
     onCommand(command, input);
   });
+}
+
+function missed(parser: Parser, what: readonly string[]): never {
+  return parser.error(`error: ${what.join(" and ")} ${what.length === 1 ? "is" : "are"} missing`);
 }
 
 function toOption(option: CommandOption): Option {

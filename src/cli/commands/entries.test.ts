@@ -234,7 +234,8 @@ describe("add", () => {
   });
 
   it.each([
-    [["add", "a"], "missing required argument 'command'"],
+    [["add", "a"], "<command...> is missing"],
+    [["add"], "<name> and <command...> are missing"],
     [["add", "a", "npx -y x"], "Without the quotes: `toolway add a npx -y x`"],
     [["add", "a", "https://x/", "more"], "An address takes no arguments."],
     [["add", "a", "https://x/", "--env", "A=b"], "--env is for programs."],

@@ -135,7 +135,8 @@ export class Logins {
     if (target === undefined) {
       const names = servers.map(({ name }) => name);
       const near = nearest(server, names);
-      const hint = near === undefined ? "" : ` Did you mean ${near}?`;
+      const known = names.length === 0 ? "" : ` There ${names.length === 1 ? "is" : "are"} ${names.join(", ")}.`;
+      const hint = near === undefined ? known : ` Did you mean ${near}?`;
       throw new ControlError("not-found", `There is no server ${JSON.stringify(server)} that can be used.${hint}`);
     }
     const login = this.#stages.credentials.loginOf(server, target);

@@ -52,7 +52,11 @@ export async function redeemCode(
       const how = `If it is one without TLS in a network that you trust, write ${plain}/${code} instead`;
       throw new PairingFailed(`What answers at ${broker} speaks no TLS. ${how}.`);
     }
-    const why = cause instanceof Error && cause.message !== "" ? cause.message : message;
+    const why = isRefused(cause)
+      ? "nothing listens there (ECONNREFUSED). Does `toolway share --pair` still run on that machine?"
+      : cause instanceof Error && cause.message !== ""
+        ? cause.message
+        : message;
     throw new PairingFailed(`The broker at ${broker} was not reached: ${why}`);
   }
   const answer = parsed(text);
@@ -71,6 +75,10 @@ export async function redeemCode(
 function isNoTls(cause: unknown): boolean {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
   return code === "EPROTO" || /^ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/.test(code);
+}
+
+function isRefused(cause: unknown): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === "ECONNREFUSED";
 }
 
 async function boundedText(response: Response): Promise<string> {
