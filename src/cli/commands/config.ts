@@ -39,7 +39,14 @@ export const configCheck = defineCommand({
       const source = await sourceFor({ config: path, state: undefined }, io);
       const options = { env: io.env, home: io.home, answers: await answersFor(source), checksFiles: true };
       // Entries that are wrong by themselves keep nobody from hearing what else is to be said of the config.
-      const config = loadConfig(path, { ...options, wrongEntries: "keep" });
+      let config: Config;
+      try {
+        config = loadConfig(path, { ...options, wrongEntries: "keep" });
+      } catch (error) {
+        // What is wrong elsewhere hides no entry that is wrong: all is told at once.
+        loadConfig(path, options);
+        throw error;
+      }
       const unusedPatterns = await unusedIn(config, source, io);
       try {
         loadConfig(path, options);

@@ -89,6 +89,13 @@ describe("exit codes", () => {
     expect(JSON.parse((await run(["config", "check", "--json"])).out)).toMatchObject({ ok: false });
   });
 
+  it("are 2 for mistakes in the config, all of which are told at once [told-why]", async () => {
+    writeFileSync(join(folder, "toolway.json"), '{"mcpServers":{"a":{"comand":"x"},"b":3},"rols":{},"listen":"x"}');
+    const { code, err } = await run(["config", "check"]);
+    expect(code).toBe(2);
+    for (const key of ["mcpServers.a.comand", "mcpServers.b", "rols", "listen"]) expect(err).toContain(`: ${key}: `);
+  });
+
   it.each([
     ["roles", { roles: { a: { allow: ["//"] } } }],
     ["listen", { listen: "nowhere" }],
