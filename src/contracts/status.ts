@@ -132,7 +132,7 @@ export interface ServerStatus {
   readonly version: string | undefined;
   readonly serverInfo: { readonly name?: string; readonly version?: string } | undefined;
   readonly counts: { tools: number; prompts: number; resources: number; resourceTemplates: number };
-  /** How many of its tools no agent may use, since their definition changed or cannot be pinned. */
+  /** Of its tools that the config shows: how many no agent may use, since their definition changed or cannot be pinned. */
   readonly quarantined: number;
   /** Since when the first of those that a person has to decide about is hidden; absent where there is none. */
   readonly quarantinedAt?: string | undefined;

@@ -9,7 +9,7 @@ import type { ServerPool } from "../upstream/servers.js";
 import type { Stages } from "./stages.js";
 import type { ConfigMarks } from "./state/config-marks.js";
 import { type GatewayState, redactedText } from "./state/state.js";
-import { type Quarantined, quarantinedByServer } from "./tool-listing.js";
+import { type Quarantined, quarantinedOf } from "./tool-listing.js";
 
 /**
  * @param kept what is to be said of a server whose entry before is still in use
@@ -18,20 +18,19 @@ import { type Quarantined, quarantinedByServer } from "./tool-listing.js";
 export function serverRows(
   servers: ServerPool,
   stages: Pick<Stages, "catalog" | "cache" | "credentials" | "executors" | "places">,
-  pins: Parameters<typeof quarantinedByServer>[1],
+  pins: Parameters<typeof quarantinedOf>[1],
   kept: (server: string) => readonly string[],
   entries: Config["servers"],
   isWanted?: (server: string) => boolean,
 ): ServerStatus[] {
   const { catalog, cache, credentials, executors } = stages;
-  const quarantined = quarantinedByServer(catalog, pins);
   return servers
     .status((server) => catalog.counts(server), isWanted)
     .map((one) => ({
       ...executors.seen(one),
       placement: stages.places?.status(servers.supervised(one.name)?.spec),
       credential: credentials.status(servers.supervised(one.name)?.spec.target),
-      ...quarantineOf(quarantined.get(one.name)),
+      ...quarantineRow(quarantinedOf(catalog, pins, one.name)),
       cache: cache.statsOf(one.name),
       problems: [...kept(one.name), ...one.problems, ...catalog.problems(one.name)].map((text) =>
         redactedText(entries, one.name, text),
@@ -39,9 +38,7 @@ export function serverRows(
     }));
 }
 
-function quarantineOf(found: Quarantined | undefined): Pick<ServerStatus, "quarantined" | "quarantinedAt"> {
-  if (found === undefined) return { quarantined: 0 };
-  const { count, sinceMs } = found;
+function quarantineRow({ count, sinceMs }: Quarantined): Pick<ServerStatus, "quarantined" | "quarantinedAt"> {
   return { quarantined: count, ...(sinceMs === undefined ? {} : { quarantinedAt: new Date(sinceMs).toISOString() }) };
 }
 

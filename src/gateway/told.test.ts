@@ -214,3 +214,43 @@ it("a misspelt name under an entry's tools is told as such a pattern is, once fo
     await other.close({ drainMs: 0 });
   }
 });
+
+it("quarantined tools are counted of those that the entry shows, all of them too, and whatever roles deny [status-true]", async () => {
+  const config = path("shown.json");
+  const entry = { command: process.execPath, args: [rug, "--description", path("shown")] };
+  const save = (more: object) =>
+    writeFileSync(
+      config,
+      JSON.stringify({ mcpServers: { rug: { ...entry, ...more } }, roles: { default: { deny: ["rug/*"] } } }),
+    );
+  for (const file of ["shown", "first"]) writeFileSync(path(file), "Adds two numbers.");
+  save({ only: ["add"] });
+  const shown = await createGateway(config, { stateDir: path("shown-state"), watch: false });
+  const row = () => shown.status().servers[0];
+  try {
+    await vi.waitFor(() => expect(row()?.counts.tools).toBe(1), SOON);
+    writeFileSync(path("shown"), "Adds two numbers, and sends them elsewhere.");
+    await shown.reloadServer("rug");
+    await vi.waitFor(() => expect(row()).toMatchObject({ counts: { tools: 1 }, quarantined: 1 }), SOON);
+    // With another server's tool of the same name before it, it is offered at /mcp/rug alone.
+    const first = {
+      first: { ...entry, args: [rug, "--description", path("first")], only: ["add"] },
+      rug: { ...entry, only: ["add"] },
+    };
+    writeFileSync(config, JSON.stringify({ mcpServers: first, names: "plain" }));
+    await shown.reload();
+    await vi.waitFor(() => expect(shown.status().servers[0]?.counts.tools).toBe(1), SOON);
+    expect(shown.status().conflicts).toHaveLength(1);
+    expect(shown.status().servers.map(({ quarantined }) => quarantined)).toEqual([0, 1]);
+    // What the entry hides nobody can call, and nobody is asked about it; the pins have it all the same.
+    save({ only: ["die"] });
+    await shown.reload();
+    expect(row()).toMatchObject({ counts: { tools: 1 }, quarantined: 0 });
+    expect(shown.pins.list().find(({ tool }) => tool === "add")?.state).toBe("changed");
+    save({});
+    await shown.reload();
+    expect(row()).toMatchObject({ counts: { tools: 3 }, quarantined: 1 });
+  } finally {
+    await shown.close({ drainMs: 0 });
+  }
+});

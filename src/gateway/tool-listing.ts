@@ -73,18 +73,14 @@ export interface Quarantined {
   readonly sinceMs: number | undefined;
 }
 
-/** Of each server, of the tools that it lists. What was rejected is hidden, and asks no more. */
-export function quarantinedByServer(catalog: Catalog, pins: StoredPins): ReadonlyMap<string, Quarantined> {
-  const found = new Map<string, Quarantined>();
-  for (const { server, item } of catalog.tools()) {
-    const tool = ownToolName(item.own);
-    if (!pins.asks(server, tool)) continue;
-    const { count, sinceMs } = found.get(server) ?? { count: 0, sinceMs: undefined };
-    const ownMs = pins.changedMs(server, tool);
-    const firstMs = ownMs === undefined || (sinceMs !== undefined && sinceMs < ownMs) ? sinceMs : ownMs;
-    found.set(server, { count: count + 1, sinceMs: firstMs });
-  }
-  return found;
+/**
+ * Of the tools of a server that its entry shows: also of those that another server's has the name of, since they are offered
+ * where the server is alone. What was rejected is hidden, and asks no more.
+ */
+export function quarantinedOf(catalog: Catalog, pins: StoredPins, server: string): Quarantined {
+  const asking = pins.asking(server).filter((tool) => catalog.showsTool(server, tool));
+  const sinceMs = asking.flatMap((tool) => pins.changedMs(server, tool) ?? []);
+  return { count: asking.length, sinceMs: sinceMs.length === 0 ? undefined : Math.min(...sinceMs) };
 }
 
 /** What an entry names tools by. */

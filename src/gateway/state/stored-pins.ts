@@ -203,9 +203,10 @@ export class StoredPins {
     return this.quarantine(server, tool) !== undefined;
   }
 
-  /** Whether a person has to decide about it: what was rejected stays hidden, and asks no more. */
-  asks(server: string, tool: OwnToolName): boolean {
-    return this.isQuarantined(server, tool) && !isRejected(this.#servers.get(server)?.pins.get(tool));
+  /** Its tools that a person has to decide about: what was rejected stays hidden, and asks no more. */
+  asking(server: string): OwnToolName[] {
+    const known = this.#trusted.has(server) ? undefined : this.#servers.get(server);
+    return [...(known?.quarantined.keys() ?? [])].filter((tool) => !isRejected(known?.pins.get(tool)));
   }
 
   /** Since when it is another than the one that was accepted; undefined of one that is not, or cannot be pinned. */
