@@ -19,6 +19,11 @@ const MEASURED_MS = figure(2_000, 60_000);
 /** The first view is drawn, and what is loaded once is loaded. */
 const SETTLE_MS = figure(1_000, 10_000);
 const STEP_MS = 50;
+/**
+ * Half of what a gateway lets in at a time. A process that was held up for some seconds would else send all that it has missed at
+ * once, and hear that this is too much.
+ */
+const MAX_UNDER_WAY = 500;
 /** Longer than the run. */
 const KEPT_MS = 600_000;
 
@@ -79,7 +84,7 @@ describe.skipIf(chromium === undefined || !linux)(title, () => {
     let sent = 0;
     while (performance.now() - begunMs < ms) {
       const due = Math.floor(((performance.now() - begunMs) / 1_000) * CALLS_A_SECOND);
-      for (; sent < due; sent++) {
+      for (; sent < due && under.size < MAX_UNDER_WAY; sent++) {
         calls++;
         const one = callTool(gateway.url, `do${calls % SERVERS}`, {})
           .then(({ error }) => {
@@ -112,7 +117,11 @@ describe.skipIf(chromium === undefined || !linux)(title, () => {
       const watched = await Promise.all([watch(overview), watch(listed)]);
       await load(SETTLE_MS);
       const before = await Promise.all(watched.map((one) => one.look()));
+      // What is collected for the looks is not in it.
+      const tracing = overview.context().browser();
+      await tracing?.startTracing(listed, { categories: ["toplevel"] });
       const withPages = await gatewayCost();
+      const taskMs = longestTaskMs(await tracing?.stopTracing());
       const after = await Promise.all(watched.map((one) => one.look()));
       const seconds = MEASURED_MS / 1_000;
       const figures = after.map((now, n) => {
@@ -136,7 +145,7 @@ describe.skipIf(chromium === undefined || !linux)(title, () => {
       report(
         "page under load",
         `${SERVERS} servers, ${(CALLS_A_SECOND * 60).toFixed(0)} calls a minute for ${seconds} s: ${said.join("; ")}; ` +
-          `gateway ${without.toFixed(0)} ms of CPU a second without pages, ${more.toFixed(0)} more with both [bounded]`,
+          `the longest task took ${taskMs.toFixed(0)} ms of CPU; gateway ${without.toFixed(0)} ms of CPU a second without pages, ${more.toFixed(0)} more with both [bounded]`,
       );
       expect([failures.length, failures[0]]).toEqual([0, undefined]);
       expect(browser.complaints).toEqual([]);
@@ -147,8 +156,8 @@ describe.skipIf(chromium === undefined || !linux)(title, () => {
       }
       // What depends on who else uses the machine is asserted where nobody does.
       if (!full) return;
-      for (const { share, heap, longest } of figures) {
-        expect(longest).toBeLessThan(TASK_MS);
+      expect(taskMs).toBeLessThan(TASK_MS);
+      for (const { share, heap } of figures) {
         expect(share).toBeLessThan(MAIN_THREAD_SHARE);
         expect(heap).toBeLessThan(HEAP_BYTES);
       }
@@ -157,6 +166,31 @@ describe.skipIf(chromium === undefined || !linux)(title, () => {
     300_000 + BROWSER_MS,
   );
 });
+
+/**
+ * Of the main threads of all pages, by the CPU that it had: on two cores with a load of 20 a task of 20 ms stands 216 ms on the
+ * clock, ten times out of eleven waiting for a core.
+ */
+function longestTaskMs(trace: Buffer | undefined): number {
+  const { traceEvents } = JSON.parse(String(trace)) as { traceEvents: readonly TraceEvent[] };
+  const mains = new Set(
+    traceEvents
+      .filter(({ name, args }) => name === "thread_name" && args?.name === "CrRendererMain")
+      .map(({ pid, tid }) => `${pid} ${tid}`),
+  );
+  const tasks = traceEvents.filter(({ name, pid, tid }) => name.endsWith("RunTask") && mains.has(`${pid} ${tid}`));
+  expect(tasks.length).toBeGreaterThan(0);
+  return tasks.reduce((most, { tdur = 0 }) => Math.max(most, tdur / 1_000), 0);
+}
+
+interface TraceEvent {
+  readonly name: string;
+  readonly pid: number;
+  readonly tid: number;
+  /** In microseconds, of the thread's own clock. */
+  readonly tdur?: number;
+  readonly args?: { readonly name?: string };
+}
 
 interface Seen {
   readonly taskSeconds: number;
