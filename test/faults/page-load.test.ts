@@ -121,7 +121,7 @@ describe.skipIf(chromium === undefined || !linux)(title, () => {
       const tracing = overview.context().browser();
       await tracing?.startTracing(listed, { categories: ["toplevel"] });
       const withPages = await gatewayCost();
-      const taskMs = longestTaskMs(await tracing?.stopTracing());
+      const { longestMs, busiestMs } = tasksIn(await tracing?.stopTracing());
       const after = await Promise.all(watched.map((one) => one.look()));
       const seconds = MEASURED_MS / 1_000;
       const figures = after.map((now, n) => {
@@ -145,7 +145,7 @@ describe.skipIf(chromium === undefined || !linux)(title, () => {
       report(
         "page under load",
         `${SERVERS} servers, ${(CALLS_A_SECOND * 60).toFixed(0)} calls a minute for ${seconds} s: ${said.join("; ")}; ` +
-          `the longest task took ${taskMs.toFixed(0)} ms of CPU; gateway ${without.toFixed(0)} ms of CPU a second without pages, ${more.toFixed(0)} more with both [bounded]`,
+          `of CPU the busiest main thread had ${((busiestMs / MEASURED_MS) * 100).toFixed(1)} %, the longest task ${longestMs.toFixed(0)} ms; gateway ${without.toFixed(0)} ms of CPU a second without pages, ${more.toFixed(0)} more with both [bounded]`,
       );
       expect([failures.length, failures[0]]).toEqual([0, undefined]);
       expect(browser.complaints).toEqual([]);
@@ -156,11 +156,9 @@ describe.skipIf(chromium === undefined || !linux)(title, () => {
       }
       // What depends on who else uses the machine is asserted where nobody does.
       if (!full) return;
-      expect(taskMs).toBeLessThan(TASK_MS);
-      for (const { share, heap } of figures) {
-        expect(share).toBeLessThan(MAIN_THREAD_SHARE);
-        expect(heap).toBeLessThan(HEAP_BYTES);
-      }
+      expect(longestMs).toBeLessThan(TASK_MS);
+      expect(busiestMs / MEASURED_MS).toBeLessThan(MAIN_THREAD_SHARE);
+      for (const { heap } of figures) expect(heap).toBeLessThan(HEAP_BYTES);
       expect(more).toBeLessThan(GATEWAY_MS_A_SECOND);
     },
     300_000 + BROWSER_MS,
@@ -171,16 +169,21 @@ describe.skipIf(chromium === undefined || !linux)(title, () => {
  * Of the main threads of all pages, by the CPU that it had: on two cores with a load of 20 a task of 20 ms stands 216 ms on the
  * clock, ten times out of eleven waiting for a core.
  */
-function longestTaskMs(trace: Buffer | undefined): number {
+function tasksIn(trace: Buffer | undefined): { readonly longestMs: number; readonly busiestMs: number } {
   const { traceEvents } = JSON.parse(String(trace)) as { traceEvents: readonly TraceEvent[] };
-  const mains = new Set(
-    traceEvents
-      .filter(({ name, args }) => name === "thread_name" && args?.name === "CrRendererMain")
-      .map(({ pid, tid }) => `${pid} ${tid}`),
-  );
-  const tasks = traceEvents.filter(({ name, pid, tid }) => name.endsWith("RunTask") && mains.has(`${pid} ${tid}`));
-  expect(tasks.length).toBeGreaterThan(0);
-  return tasks.reduce((most, { tdur = 0 }) => Math.max(most, tdur / 1_000), 0);
+  const spentMs = new Map<string, number>();
+  for (const { name, pid, tid, args } of traceEvents) {
+    if (name === "thread_name" && args?.name === "CrRendererMain") spentMs.set(`${pid} ${tid}`, 0);
+  }
+  let longestMs = 0;
+  for (const { name, pid, tid, tdur = 0 } of traceEvents) {
+    const spent = spentMs.get(`${pid} ${tid}`);
+    if (spent === undefined || !name.endsWith("RunTask")) continue;
+    longestMs = Math.max(longestMs, tdur / 1_000);
+    spentMs.set(`${pid} ${tid}`, spent + tdur / 1_000);
+  }
+  expect(longestMs).toBeGreaterThan(0);
+  return { longestMs, busiestMs: Math.max(...spentMs.values()) };
 }
 
 interface TraceEvent {
