@@ -11,7 +11,6 @@ const MAX_LABEL_CHARS = 128;
  * address has 128 at most.
  */
 export const MAX_SENDER_ID_CHARS = MAX_LABEL_CHARS - 21;
-const MAX_SENDER_ID_BYTES = 512 - 21;
 /** Names that one token is good for; one machine seldom serves two. */
 const MAX_NAMES = 32;
 /** The roles whose tokens are good for names: their holders dial in. */
@@ -35,7 +34,12 @@ export function checkNames(role: string, names: readonly string[]): void {
   for (const name of names) checkName(name);
 }
 
-export function checkRecipients(role: string, maySendTo: readonly string[] | "any"): void {
+export function checkSender(id: string, role: string, maySendTo: readonly string[] | "any"): void {
+  const characters = [...id].length;
+  if (characters > MAX_SENDER_ID_CHARS) {
+    const why = `may have ${MAX_SENDER_ID_CHARS} characters, not ${characters}: its inbox is called by the id and 21 more.`;
+    throw new TokenError("invalid", `The id of a token that sends to mailboxes ${why}`);
+  }
   if (role === SHARER_ROLE) {
     throw new TokenError("invalid", `A token of the role "${SHARER_ROLE}" sends to nobody but those who ask it.`);
   }
@@ -45,15 +49,6 @@ export function checkRecipients(role: string, maySendTo: readonly string[] | "an
     throw new TokenError("limit", `A token sends to ${MAX_RECIPIENTS} mailboxes by name at most; else to any.`);
   }
   for (const id of maySendTo) checkLabel("recipient", id);
-}
-
-export function checkSenderId(id: string): void {
-  const characters = [...id].length;
-  if (characters <= MAX_SENDER_ID_CHARS && Buffer.byteLength(id) <= MAX_SENDER_ID_BYTES) return;
-  throw new TokenError(
-    "invalid",
-    `The id of a token that sends to mailboxes may have ${MAX_SENDER_ID_CHARS} characters (${MAX_SENDER_ID_BYTES} bytes), not ${characters}: its inbox is called by the id and 21 more.`,
-  );
 }
 
 export function checkLabel(what: "id" | "role" | "name" | "recipient", text: string): void {

@@ -11,8 +11,7 @@ import {
   checkLabel,
   checkName,
   checkNames,
-  checkRecipients,
-  checkSenderId,
+  checkSender,
   ROLES_WITH_NAMES,
   TokenError,
 } from "./labels.js";
@@ -134,10 +133,7 @@ export class TokenBook {
     if (id.includes(ADDRESS_MARK)) {
       throw new TokenError("invalid", `The id of a token has no "${ADDRESS_MARK}" in it: addresses of mailboxes have.`);
     }
-    if (maySendTo !== undefined) {
-      checkSenderId(id);
-      checkRecipients(role, maySendTo);
-    }
+    if (maySendTo !== undefined) checkSender(id, role, maySendTo);
     if (names !== undefined) checkNames(role, names);
     // Its id is its name then.
     else if (ROLES_WITH_NAMES.includes(role)) checkName(id);

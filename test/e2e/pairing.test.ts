@@ -78,7 +78,7 @@ it("gives a token that sends to the sharer's mailbox, once, and opens nothing el
   const tools = await fetch(`${url.replace("ws", "http")}/mcp`, { method: "POST", headers: asAgent, body: "{}" });
   // There are none at a broker, and it says where they are.
   expect([tools.status, await tools.text()]).toEqual([404, expect.stringContaining("toolway join --broker")]);
-  await expect(redeem(word)).rejects.toThrow(/wrong, used or too old/);
+  await expect(redeem(word)).rejects.toThrow(/wrong, used or too old.*toolway mailbox pair MAILBOX/);
 });
 
 it("is a word at the broker and a token at the other machine, by the command line alone", async () => {

@@ -4,7 +4,6 @@
 import type { PinLine } from "../../contracts/pins.js";
 import { EXECUTOR_ROLE, SHARER_ROLE } from "../../contracts/settings.js";
 import type { EngineGatewaySeen, GatewayStatus } from "../../contracts/status.js";
-import { stateRootFor } from "../../runtime/state-dir.js";
 import { abortable, within } from "../../runtime/wait.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
 import { configPathFor } from "../gateway/source.js";
@@ -99,9 +98,8 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
   if (kind === "importable") return (await import("../edit/index.js")).importableNames(io);
   if (kind === "role") return rolesOf(words, configPathFor(after("--config"), io), io);
   if (kind === "paired") {
-    const { allKeptWorkers } = await import("../../mailbox/pairing/kept-workers.js");
-    const kept = allKeptWorkers(stateRootFor(io.env, io.home)).map(({ mailbox }) => mailbox);
-    return [...new Set(kept)].filter((name) => PLAIN_WORD.test(name));
+    const { pairedMailboxes } = await import("../mailbox/join-pair.js");
+    return (await pairedMailboxes(io)).filter((name) => PLAIN_WORD.test(name));
   }
   const port = await runningGateway();
   const client: GatewayClient | undefined = await port.find(

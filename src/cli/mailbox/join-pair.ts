@@ -1,6 +1,5 @@
 // Where `join` finds the broker, the mailbox and its token: in a pairing word, in the line, or kept from a pairing before.
 
-import type { PairedWorker } from "../../mailbox/pairing/redeem.js";
 import { nearest } from "../../runtime/nearest.js";
 import { stateRootFor } from "../../runtime/state-dir.js";
 import { visible } from "../../runtime/visible.js";
@@ -32,7 +31,7 @@ export async function joinPlace({ pair, broker, from }: JoinInput, io: Io): Prom
   }
   const token = io.env["TOOLWAY_TOKEN"] ?? "";
   if (token !== "" || from === undefined) return { broker, from, token: token === "" ? undefined : token };
-  const { allKeptWorkers, keptWorkers } = await import("../../mailbox/pairing/kept-workers.js");
+  const { keptWorkers } = await import("../../mailbox/pairing/kept-workers.js");
   const kept = keptWorkers(stateRootFor(io.env, io.home), from, broker);
   const [first, second] = kept;
   if (first !== undefined && second !== undefined) {
@@ -40,13 +39,20 @@ export async function joinPlace({ pair, broker, from }: JoinInput, io: Io): Prom
     throw usageError(`You are paired with ${from} at several brokers: ${brokers}.`, "Name one with --broker.");
   }
   if (first !== undefined) return { broker: first.broker, from, token: first.token };
-  if (broker === undefined) throw notPaired(from, allKeptWorkers(stateRootFor(io.env, io.home)));
+  if (broker === undefined) throw notPaired(from, await pairedMailboxes(io));
   return { broker, from, token: undefined };
 }
 
+/** The mailboxes that this user has paired with. */
+export async function pairedMailboxes({ env, home }: Io): Promise<string[]> {
+  const { allKeptWorkers } = await import("../../mailbox/pairing/kept-workers.js");
+  const names = new Set(allKeptWorkers(stateRootFor(env, home)).map(({ mailbox }) => mailbox));
+  return [...names].sort((a, b) => a.localeCompare(b));
+}
+
 /** Without a broker's address it is one that was paired with, or a slip of the name. */
-function notPaired(from: string, paired: readonly PairedWorker[]): UserError {
-  const names = [...new Set(paired.map(({ mailbox }) => visible(mailbox)))].sort((a, b) => a.localeCompare(b));
+function notPaired(from: string, paired: readonly string[]): UserError {
+  const names = paired.map(visible);
   const near = nearest(from, names);
   const first =
     names.length === 0

@@ -54,6 +54,8 @@ export function pairDoor(
   });
 }
 
+const WRONG_CODE = 'This code is wrong, used or too old. "toolway mailbox pair MAILBOX" at the broker makes a new one.';
+
 async function answer(text: string, res: ServerResponse, pair: Pair): Promise<void> {
   const body = parsed(text);
   const code = isObject(body) ? body["code"] : undefined;
@@ -71,13 +73,7 @@ async function answer(text: string, res: ServerResponse, pair: Pair): Promise<vo
     const seconds = String(Math.ceil(paired.leftMs / 1000));
     const why = `Too many wrong codes were tried. Try again in ${seconds} s.`;
     refuse(res, 429, DENIED, why, ["Retry-After", seconds]);
-  } else
-    refuse(
-      res,
-      403,
-      DENIED,
-      'This code is wrong, used or too old. "toolway mailbox pair MAILBOX" at the broker makes a new one.',
-    );
+  } else refuse(res, 403, DENIED, WRONG_CODE);
 }
 
 function parsed(text: string): unknown {
