@@ -7,14 +7,7 @@ import type { Principal } from "../contracts/caller.js";
 import { DEFAULT_ROLE } from "../contracts/settings.js";
 import type { SharedMap } from "../contracts/store.js";
 import { quotedWord } from "../runtime/words/shell-word.js";
-import {
-  checkLabel,
-  checkName,
-  checkNames,
-  checkSender,
-  ROLES_WITH_NAMES,
-  TokenError,
-} from "./labels.js";
+import { checkLabel, checkName, checkNames, checkSender, ROLES_WITH_NAMES, TokenError } from "./labels.js";
 
 const TOKEN_BYTES = 32;
 const TOKEN_PREFIX = "tw_";
