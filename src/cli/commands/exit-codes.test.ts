@@ -231,7 +231,7 @@ describe("exit codes", () => {
           bytes: 0,
           connections: 0,
         },
-        "/outbox/lanes": { lanes: [] },
+        "/outbox/totals": { waiting: 0, unknown: 0, held: [], heldCount: 0 },
       });
       const stop = new AbortController();
       const ran = run([...line.split(" "), ...words], {
@@ -239,7 +239,7 @@ describe("exit codes", () => {
         isTTY: line === "top",
         env: { TOOLWAY_TOKEN: "x".repeat(20) },
       });
-      await new Promise((resolve) => setImmediate(resolve));
+      await new Promise((resolve) => setTimeout(resolve, 20));
       stop.abort(new Stopped("SIGINT"));
       expect(await ran, words.join(" ")).toMatchObject({ code: 0 });
     }

@@ -7,7 +7,8 @@ import { fakeGateway, folder, leaveFolder, makeFolder, run, STATUS } from "../..
 
 beforeEach(() => {
   makeFolder();
-  vi.useFakeTimers();
+  // The verb is loaded meanwhile, which takes turns of the loop.
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -33,12 +34,21 @@ it.each([
     { ...STATUS.servers[0], name: "far", state: "idle", via: "lab" },
   ];
   const ready = servers.map((server) => ({ ...server, state: "ready", listsFromBefore: false, lastError: undefined }));
-  const since = Date.now();
+  let since: number | undefined;
   const executors = [{ name: "lab", members: [] }];
-  const answer = () => ({ ...STATUS, executors, servers: Date.now() - since < 3_000 ? servers : ready });
+  const answer = () => {
+    since ??= Date.now();
+    return { ...STATUS, executors, servers: Date.now() - since < 3_000 ? servers : ready };
+  };
   fakeGateway({ "/status": answer }, { list: async () => list }, false);
-  const ran = run(["status"]);
-  await vi.advanceTimersByTimeAsync(5_000);
+  let isOver = false;
+  const ran = run(["status"]).finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    await vi.advanceTimersByTimeAsync(100);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
   const { err } = await ran;
   expect(err.match(/No gateway runs/g)).toHaveLength(1);
   expect(err).toContain("nobody reaches servers behind an executor that dials in: far.");
