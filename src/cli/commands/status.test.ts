@@ -32,9 +32,17 @@ it("status exits 1 where something is wrong, with --json too, and 0 for what is 
     expect(await codes(server({ state })), state).toEqual([1, 1]);
   }
   expect(await codes(server({ circuit: "open" }))).toEqual([1, 1]);
+  const credential = (needsLogin: boolean) => ({ source: "oauth", state: "missing", needsLogin });
+  expect(await codes(server({ state: "backoff", credential: credential(true) }))).toEqual([0, 0]);
+  expect(await codes(server({ state: "misconfigured", credential: credential(true) }))).toEqual([1, 1]);
+  expect(await codes(server({ state: "backoff", credential: credential(false) }))).toEqual([1, 1]);
   const well = server({});
   const { config } = STATUS;
   expect(await codes({ ...well, config: { ...config, error: "toolway.json:1:1: no JSON" } })).toEqual([1, 1]);
+  const engine = { state: "connected", since: "2026-11-19T10:00:00.000Z", differences: [], gateways: [], held: 0 };
+  expect(await codes({ ...well, engine })).toEqual([0, 0]);
+  expect(await codes({ ...well, engine: { ...engine, problem: "The engine has no room." } })).toEqual([1, 1]);
+  expect(await codes({ ...well, engine: { ...engine, state: "away" } })).toEqual([1, 1]);
   expect(await codes({ ...well, store: { path: "/state", problem: "No room left.", since: "" } })).toEqual([1, 1]);
   // The answer is whole all the same.
   expect(JSON.parse((await run(["status", "--json"])).out)).toMatchObject({ running: true, store: { path: "/state" } });

@@ -134,11 +134,16 @@ export function isWell({
   shares,
 }: GatewayStatus): boolean {
   return (
-    !servers.some(isInTrouble) &&
+    !servers.some((server) => isInTrouble(server) && !waitsForLogin(server)) &&
     [config.error, certificate?.error, store, audit?.problem, mailboxes?.problem].every((one) => one === undefined) &&
-    (engine === undefined || engine.state === "connected") &&
+    (engine === undefined || (engine.state === "connected" && engine.problem === undefined)) &&
     shares.every(({ state }) => state !== "refused")
   );
+}
+
+/** A server that answers nothing until somebody logs in is tried again and again, and is down meanwhile. */
+function waitsForLogin({ state, credential }: ServerStatus): boolean {
+  return state !== "misconfigured" && credential?.needsLogin === true;
 }
 
 export function isInTrouble({ state, circuit }: ServerStatus): boolean {
