@@ -145,6 +145,30 @@ it.each([
   },
 );
 
+it("top leaves out calls with long names too, where the terminal has no room for them, and says how many [bounded]", async () => {
+  const [one] = STATUS.servers;
+  const servers = Array.from({ length: 5 }, (_, n) => ({ ...one, name: `s-${n}` }));
+  const underWay = Array.from({ length: 9 }, () => ({ ...UNDER_WAY, tool: "a_tool_with_a_long_name_".repeat(20) }));
+  fakeGateway({
+    "/status": { ...STATUS, servers },
+    "/history": historyOf(1),
+    "/calls?limit=0": { calls: [], underWay, last: 1 },
+  });
+  for (const [rows, told] of [
+    [14, "9 calls under way"],
+    [24, "and 8 more"],
+  ] as const) {
+    const { out, stop, ran } = live(["top"], terminal(rows));
+    await until("a picture", () => out().includes(REST_OF_SCREEN));
+    stop();
+    await ran;
+    const bare = (framesOf(out())[0] ?? "").replaceAll(REST_OF_LINE, "").replace(REST_OF_SCREEN, "").split("\n");
+    expect(bare.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / 120)), 0)).toBeLessThanOrEqual(rows);
+    expect(bare.filter((line) => line.startsWith("s-")).length).toBeGreaterThanOrEqual(3);
+    expect(bare.at(-1)).toBe(told + LEAVE);
+  }
+});
+
 it("top gives the terminal back where the gateway goes away, and says so after it [told-why]", async () => {
   const gone = { is: false };
   fakeGateway({

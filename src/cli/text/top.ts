@@ -36,26 +36,34 @@ export function topText({ status, history, underWay }: TopFacts, io: Io, nowMs: 
     numbers.join("   "),
     `${style.dim("last hour")} ${sparkline(byMinute(total.calls))}`,
   ];
-  const last = underWayParts(underWay, style, io);
-  const whole = (room: number) =>
-    [...parts, "", serversTable(status.servers, history.servers, room, style, io), ...last].join("\n");
-  let room = Math.max(LEAST_ROWS, rows - FRAME_ROWS - Math.min(UNDER_WAY_ROWS, underWay.length));
-  let text = whole(room);
+  const whole = (servers: number, calls: number) =>
+    [
+      ...parts,
+      "",
+      serversTable(status.servers, history.servers, servers, style, io),
+      ...underWayParts(underWay, calls, style, io),
+    ].join("\n");
+  let calls = Math.min(UNDER_WAY_ROWS, underWay.length);
+  let servers = Math.max(LEAST_ROWS, rows - FRAME_ROWS - calls);
+  let text = whole(servers, calls);
   // Names are never cut: lines with a long one take more than one of the screen.
-  while (room > LEAST_ROWS && screenLines(text, io) > rows) text = whole(--room);
+  while ((servers > LEAST_ROWS || calls > 0) && screenLines(text, io) > rows) {
+    if (servers > LEAST_ROWS) servers--;
+    else calls--;
+    text = whole(servers, calls);
+  }
   return text;
 }
 
-function underWayParts(underWay: readonly CallUnderWay[], style: Style, io: Io): string[] {
-  const parts: string[] = [];
-  if (underWay.length > 0) {
-    const shown = underWay.slice(0, UNDER_WAY_ROWS);
-    const more = underWay.length - shown.length;
-    const lines = shown.map((call) => [duration(call.ms), call.principal, nameOf(call), phaseText(call)]);
-    const head = heading(style, ["UNDER WAY", "WHO", "WHAT", "WHERE"]);
-    parts.push("", fittedTable([head, ...lines], io, { whole: ["UNDER WAY", "WHO", "WHAT"] }));
-    if (more > 0) parts.push(style.dim(`and ${more} more`));
-  }
+function underWayParts(underWay: readonly CallUnderWay[], room: number, style: Style, io: Io): string[] {
+  if (underWay.length === 0) return [];
+  if (room === 0) return ["", style.dim(`${count(underWay.length, "call")} under way`)];
+  const shown = underWay.slice(0, room);
+  const more = underWay.length - shown.length;
+  const lines = shown.map((call) => [duration(call.ms), call.principal, nameOf(call), phaseText(call)]);
+  const head = heading(style, ["UNDER WAY", "WHO", "WHAT", "WHERE"]);
+  const parts = ["", fittedTable([head, ...lines], io, { whole: ["UNDER WAY", "WHO", "WHAT"] })];
+  if (more > 0) parts.push(style.dim(`and ${more} more`));
   return parts;
 }
 
