@@ -383,6 +383,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       agents: () => pipeline.sessions.all(),
       redactFor: (server) => redactionOf(owner.config().servers, server),
       servers: () => servers.names,
+      toolsOf: (server) => catalog.ownTools(server),
       asks: () => sharing.asks,
       endingTokens: () => endingTokens(state.tokens.list(), systemClock.wall()),
     }),

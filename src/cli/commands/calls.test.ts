@@ -71,20 +71,6 @@ it("calls says what is wrong with a time or a count [told-why]", async () => {
   expect((await run(["calls", "-n", "5001"])).err).toContain("expected a number from 0 to 5000");
 });
 
-it("record refuses a tool that its server does not have, since nothing would be recorded [told-why]", async () => {
-  const { requests } = fakeGateway({
-    "/record": { recordings: [] },
-    "/tools": { tools: [{ name: "demo__add", server: "demo", ownName: "add" }] },
-  });
-  const slip = await run(["record", "demo/ad"]);
-  expect([slip.code, slip.err]).toEqual([2, 'toolway: Server "demo" has no tool ad.\n  Did you mean add?\n']);
-  expect((await run(["record", "demo/remove"])).err).toContain("It has add.");
-  expect(requests.some(({ path }) => path === "/record")).toBe(false);
-  expect(await run(["record", "demo/add"])).toMatchObject({ code: 0 });
-  // Nobody knows what that one has.
-  expect(await run(["record", "other/any"])).toMatchObject({ code: 0 });
-});
-
 it("top has the sentence, the numbers, the hour, the servers and the calls under way [calls-recorded]", async () => {
   const nowMs = Date.now();
   const history = new History((_, tool) => tool);

@@ -1,14 +1,11 @@
 // `toolway record`: keeps arguments and results of calls for a while, in memory, for who looks at them.
 
 import type { RecordAnswer, RecordedBodies } from "../../contracts/control/record.js";
-import { nearest } from "../../runtime/nearest.js";
-import type { GatewayClient } from "../gateway/port.js";
 import { demandGateway } from "../gateway/which.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson, shown } from "../line/io.js";
 import { durationMs } from "../line/times.js";
-import { listTools } from "../text/tool-list.js";
 
 const MAX_MS = 3_600_000;
 
@@ -63,7 +60,6 @@ export const record = defineCommand({
       else showBodies(bodies, io);
       return Exit.ok;
     }
-    if (!input.stop && target?.tool !== undefined) await demandKnownTool(client, target.server, target.tool, io);
     const answer = (await (input.stop
       ? client.post("/record/stop", target ?? {}, io.signal)
       : target === undefined
@@ -89,17 +85,6 @@ function targetOf(what: string | undefined): { server: string; tool?: string } |
   const [server, tool] = at < 0 ? [what, undefined] : [what.slice(0, at), what.slice(at + 1)];
   if (server === "" || tool === "") throw usageError(`${what}: expected SERVER, or SERVER/TOOL.`);
   return tool === undefined ? { server } : { server, tool };
-}
-
-/** A slip of its name would record nothing, and say so nowhere. A server whose tools nobody knows may have it. */
-async function demandKnownTool(client: GatewayClient, server: string, tool: string, io: Io): Promise<void> {
-  const own = (await listTools(client, io.signal)).filter((one) => one.server === server).map(({ ownName }) => ownName);
-  if (own.length === 0 || own.includes(tool)) return;
-  const near = nearest(tool, own);
-  throw usageError(
-    `Server "${server}" has no tool ${tool}.`,
-    near === undefined ? `It has ${shown(own, io.isTTY).join(", ")}.` : `Did you mean ${shown(near, io.isTTY)}?`,
-  );
 }
 
 function demandTime(text: string): number {

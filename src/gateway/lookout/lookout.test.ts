@@ -34,6 +34,7 @@ const REST = {
   agents: () => [],
   redactFor: () => undefined,
   servers: () => [],
+  toolsOf: () => undefined,
   asks: () => undefined,
   endingTokens: () => [],
 };

@@ -34,6 +34,8 @@ export interface LookoutParts {
   readonly agents: () => Iterable<ConnectedAgent>;
   readonly redactFor: RedactFor;
   readonly servers: () => readonly string[];
+  /** A server's own names of its tools; undefined where nobody has read them. */
+  readonly toolsOf: (server: string) => readonly string[] | undefined;
   /** Questions about shared tools that wait for a person; undefined where nothing is shared. */
   readonly asks: () => Asks | undefined;
   readonly endingTokens: () => GatewayStatus["endingTokens"];
@@ -64,6 +66,7 @@ export class Lookout {
     agents,
     redactFor,
     servers,
+    toolsOf,
     asks,
     endingTokens,
   }: LookoutParts) {
@@ -84,7 +87,7 @@ export class Lookout {
       warn: (text) => log.warn(text),
     });
     this.logLevels = new LogLevels(log, () => records.logChanged());
-    this.recordDesk = new RecordDesk({ records, observer, redactFor, servers });
+    this.recordDesk = new RecordDesk({ records, observer, redactFor, servers, toolsOf });
   }
 
   status(): Pick<GatewayStatus, "audit" | "recordings" | "asks" | "endingTokens"> {

@@ -29,7 +29,13 @@ function open() {
   const observer = new CallObserver({ clock: systemClock, tracer: undefined, eraOf: () => "legacy" });
   observer.setRecorder(recorder);
   const records = { kept, flush: () => recorder.flush() } as unknown as CallRecords;
-  const desk = new RecordDesk({ records, observer, redactFor: () => (text) => text, servers: () => ["files"] });
+  const desk = new RecordDesk({
+    records,
+    observer,
+    redactFor: () => (text) => text,
+    servers: () => ["files", "unread"],
+    toolsOf: (server) => (server === "files" ? ["read", "write"] : undefined),
+  });
   const ask = async <T>(route: string, body?: unknown, params: Record<string, string> = {}) => {
     const request: ControlRequest = {
       ...{ params, body, query: new URLSearchParams() },
@@ -53,7 +59,7 @@ function open() {
     return kept.last;
   };
   const bodies = (seq: number) => ask<RecordedBodies>("GET /calls/:seq/bodies", undefined, { seq: String(seq) });
-  return { desk, observer, record, call, bodies };
+  return { desk, observer, ask, record, call, bodies };
 }
 
 it("a recording is over when its time is, by itself: nothing is kept of later calls, and what was kept is gone [bodies-unkept]", async () => {
@@ -91,5 +97,18 @@ it("an hour is the longest, ten minutes the usual, and any other time is refused
   expect(desk.shown).toHaveLength(1);
   vi.advanceTimersByTime(1_001);
   expect([desk.shown, observer.recordings]).toEqual([[], undefined]);
+  desk.close();
+});
+
+it("a tool that its server does not have is refused, since nothing would be recorded [told-why]", async () => {
+  const { desk, ask } = open();
+  const begin = (server: string, tool: string) => ask<RecordAnswer>("POST /record", { server, tool });
+  await expect(begin("files", "raed")).rejects.toThrow('Server "files" has no tool "raed". Did you mean read?');
+  await expect(begin("files", "remove")).rejects.toThrow("It has read, write.");
+  expect(desk.shown).toEqual([]);
+  // Nobody knows what that one has.
+  await begin("unread", "any");
+  await begin("files", "read");
+  expect(desk.shown).toMatchObject([{ server: "unread" }, { server: "files" }]);
   desk.close();
 });

@@ -8,10 +8,13 @@ import type { CallRecords } from "../../observe/metrics/call-records.js";
 import type { CallObserver } from "../../observe/observed-call.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { systemClock } from "../../runtime/clock.js";
+import { nearest } from "../../runtime/nearest.js";
 
 /** As recording.ts has it, which is not loaded for this. */
 const MAX_FOR_MS = 3_600_000;
 const USUAL_FOR_MS = 600_000;
+/** A refusal of a tool's name lists no more of its server's tools: a server may have thousands. */
+const MAX_TOLD = 20;
 
 export interface RecordParts {
   readonly records: CallRecords;
@@ -19,6 +22,8 @@ export interface RecordParts {
   readonly redactFor: RedactFor;
   /** The servers of the config. */
   readonly servers: () => readonly string[];
+  /** A server's own names of its tools; undefined where nobody has read them. */
+  readonly toolsOf: (server: string) => readonly string[] | undefined;
 }
 
 export class RecordDesk {
@@ -53,6 +58,7 @@ export class RecordDesk {
         if (!this.#parts.servers().includes(server)) {
           throw new ControlError("not-found", `There is no server ${JSON.stringify(server)}.`);
         }
+        if (tool !== undefined) demandTool(server, tool, this.#parts.toolsOf(server));
         await this.#begin(server, tool, forMs);
         return { recordings: this.shown };
       },
@@ -103,4 +109,16 @@ export class RecordDesk {
     if (endMs === undefined) return;
     this.#timer = setTimeout(() => this.#wait(), Math.max(1, endMs - systemClock.now())).unref();
   }
+}
+
+/** A slip of its name would record nothing, and say so nowhere. */
+function demandTool(server: string, tool: string, own: readonly string[] | undefined): void {
+  if (own === undefined || own.includes(tool)) return;
+  const near = nearest(tool, own);
+  const has =
+    own.length === 0
+      ? "It has none."
+      : `It has ${own.slice(0, MAX_TOLD).join(", ")}${own.length > MAX_TOLD ? ", …" : ""}.`;
+  const hint = near === undefined ? has : `Did you mean ${near}?`;
+  throw new ControlError("not-found", `Server ${JSON.stringify(server)} has no tool ${JSON.stringify(tool)}. ${hint}`);
 }
