@@ -189,7 +189,7 @@ it("what the config hides stays pinned over a restart: the kept list is compared
 
 it("a misspelt name under an entry's tools is told as such a pattern is, once for as long as it is so [status-true]", async () => {
   const misspelt =
-    'server "rug", "tools": "anounce" fits none of its tools, so it changes nothing. Did you mean "announce"?';
+    'server "rug", settings of a tool: "anounce" fits none of its tools, so they change nothing. Did you mean "announce"?';
   const config = path("misspelt.json");
   const entry = { command: process.execPath, args: [rug, "--description", path("description")] };
   const wrong = { mcpServers: { rug: { ...entry, tools: { anounce: { hide: true } } } } };

@@ -22,8 +22,8 @@ describe("patterns of roles that fit no tool [status-true]", () => {
   it("and names in the entry of a server that are none of its tools are told, with the nearest", () => {
     const entry = { settings: ["delete_note", "delet_note", "x"], only: ["read_*", "raed_*", "delete_note", "rm"] };
     expect(unusedPatterns({}, [{ ...NOTES, ...entry }])).toEqual([
-      'server "notes", "tools": "delet_note" fits none of its tools, so it changes nothing. Did you mean "delete_note"?',
-      'server "notes", "tools": "x" fits none of its tools, so it changes nothing.',
+      'server "notes", settings of a tool: "delet_note" fits none of its tools, so they change nothing. Did you mean "delete_note"?',
+      'server "notes", settings of a tool: "x" fits none of its tools, so they change nothing.',
       'server "notes", "only": "raed_*" fits none of its tools, so it shows nothing. Did you mean "read_*"?',
       'server "notes", "only": "rm" fits none of its tools, so it shows nothing.',
     ]);

@@ -55,7 +55,9 @@ function unusedOf({ name, tools, settings = [], only = [] }: KnownTools): string
   });
   const where = `server ${JSON.stringify(name)}`;
   return [
-    ...typed.map((tool) => `${where}, "tools": ${unfit(tool, tools)}, so it changes nothing.${hint(tool, tools)}`),
+    ...typed.map(
+      (tool) => `${where}, settings of a tool: ${unfit(tool, tools)}, so they change nothing.${hint(tool, tools)}`,
+    ),
     ...unfitting.map((text) => `${where}, "only": ${unfit(text, tools)}, so it shows nothing.${hint(text, tools)}`),
   ];
 }

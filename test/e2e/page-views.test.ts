@@ -27,6 +27,7 @@ async function highestNarrow(page: Page): Promise<number> {
     .locator("tbody tr:has(.acts)")
     .evaluateAll((rows: Boxed[]) => rows.map((row) => row.getBoundingClientRect().height));
   if (before !== null) await page.setViewportSize(before);
+  expect(heights.length).toBeGreaterThan(0);
   return Math.max(...heights);
 }
 

@@ -111,7 +111,7 @@ describe("without a gateway that runs", () => {
     expect((await check()).out).toContain("is fine: 1 server.");
     await cli("misspelt", "tools", "--config", config);
     expect((await check()).err).toBe(
-      'warning: server "demo", "tools": "ecko" fits none of its tools, so it changes nothing. Did you mean "echo"?\n',
+      'warning: server "demo", settings of a tool: "ecko" fits none of its tools, so they change nothing. Did you mean "echo"?\n',
     );
     // By the file that is checked, not by the one that the lists are known of.
     writeFileSync(config, JSON.stringify({ mcpServers: { demo: { ...demo, tools: { echo: { hide: true } } } } }));
