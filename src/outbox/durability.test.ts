@@ -167,7 +167,7 @@ describe("the disk", () => {
     expect(made.replies).toEqual([]);
     world.nowMs += 1;
     world.outbox.tick();
-    expect(errorOf(made.replies[0])).toContain("did not take it within 25000 ms");
+    expect(errorOf(made.replies[0])).toContain("did not take it within 25 s");
     store.batch = batch;
     commit();
     await world.rest();

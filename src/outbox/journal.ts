@@ -3,6 +3,8 @@
 
 import type { DurableMap, Store } from "../contracts/store.js";
 import { hashText } from "../protocol/canonical.js";
+import { parseMessage, type RequestMessage } from "../protocol/message.js";
+import { withoutAgent } from "./key.js";
 import type { WriteRecord } from "./lanes/write.js";
 
 /** Sequence numbers as text that sorts. */
@@ -67,8 +69,12 @@ export class OutboxJournal {
     });
   }
 
-  text(sequence: number): string | undefined {
-    return this.#messages.get(keyOf(sequence));
+  /** As it goes out where its agent does not wait any more. */
+  message(sequence: number): RequestMessage | undefined {
+    const text = this.#messages.get(keyOf(sequence));
+    if (text === undefined) return undefined;
+    const message = parseMessage(text);
+    return message.kind === "request" ? withoutAgent(message) : undefined;
   }
 
   result(sequence: number): KeptResult | undefined {

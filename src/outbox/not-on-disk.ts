@@ -1,6 +1,7 @@
 // What is said where the disk has not taken something.
 
 import { Fault } from "../protocol/errors.js";
+import { COMMIT_MS, ENGINE_COMMIT_MS } from "./lanes/limits.js";
 
 export const NOT_QUEUED_YET =
   "Not queued so far: the disk has not taken the first call with this key. Make it again in a moment.";
@@ -14,4 +15,18 @@ export function notTakenFault(error: unknown): Fault {
     return new Fault("outcome-unknown", `Whether it was queued is unknown: ${why}`);
   }
   return new Fault("unavailable", `Not sent, and not queued: it could not be written down. ${why}`);
+}
+
+/** `mayMove`: its lane is an engine's, and another gateway may have it by then, and whatever was written. */
+export function commitMs(mayMove: boolean): number {
+  return mayMove ? ENGINE_COMMIT_MS : COMMIT_MS;
+}
+
+/** Of a call that has not been written down for so long. */
+export function lateFault(mayMove: boolean): Fault {
+  const seconds = `${commitMs(mayMove) / 1000} s`;
+  if (!mayMove)
+    return new Fault("unavailable", `Not sent, and not queued: the disk did not take it within ${seconds}.`);
+  const text = `Whether it was queued is unknown: the engine did not say so within ${seconds}.`;
+  return new Fault("outcome-unknown", `${text} Ask for your receipts before you call again.`);
 }

@@ -6,7 +6,7 @@ import type { OutboxIntake, Receipt } from "../contracts/outbox.js";
 import type { AgentCall } from "../contracts/service.js";
 import { shared } from "../protocol/arrived.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
-import { parseMessage, type RequestMessage } from "../protocol/message.js";
+import type { RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
 import { resultWithin } from "../runtime/wait.js";
@@ -23,15 +23,15 @@ import {
   WaitingCaller,
 } from "./delivery.js";
 import { type KeptResult, OutboxJournal } from "./journal.js";
-import { KEY_USED, keyedCall, laneOf, placedText, refuseLonger, withoutAgent } from "./key.js";
+import { KEY_USED, keyedCall, laneOf, placedText, refuseLonger } from "./key.js";
 import { classify } from "./lanes/classify.js";
 import type { KeptWrite } from "./lanes/lane.js";
 import { Lanes } from "./lanes/lanes.js";
-import { COMMIT_MS, FORGOTTEN_AT_ONCE, LONGEST_SLEEP_MS, MAX_WAITERS, REWRITE_MS } from "./lanes/limits.js";
+import { FORGOTTEN_AT_ONCE, LONGEST_SLEEP_MS, MAX_WAITERS, REWRITE_MS } from "./lanes/limits.js";
 import type { Result, Step } from "./lanes/step.js";
 import { readRecord, type StrangeRecord, strangeRecord, type WriteFacts, type WriteRecord } from "./lanes/write.js";
 import { logWrite } from "./log-line.js";
-import { NOT_ON_DISK, NOT_QUEUED_YET, notTakenFault } from "./not-on-disk.js";
+import { commitMs, lateFault, NOT_ON_DISK, NOT_QUEUED_YET, notTakenFault } from "./not-on-disk.js";
 import type { ChangeListener, OutboxParts, PassedOn } from "./parts.js";
 import { isMeant, otherTarget, verdictOn } from "./target.js";
 import { WallJumps } from "./wall-jumps.js";
@@ -56,6 +56,8 @@ export class Outbox implements OutboxIntake {
   /** Commits that are under way, so that the end can wait for them. */
   readonly #commits = new Set<Promise<void>>();
   readonly #jumps: WallJumps;
+  /** Another gateway may have by now what was written here. */
+  readonly #mayMove: boolean;
   #timer: NodeJS.Timeout | undefined;
   #timerDueMs = Number.POSITIVE_INFINITY;
   #isStopped = false;
@@ -65,6 +67,7 @@ export class Outbox implements OutboxIntake {
   constructor(parts: OutboxParts) {
     this.#parts = parts;
     this.#clock = parts.clock;
+    this.#mayMove = parts.passOn !== undefined;
     this.journal = new OutboxJournal(parts.store);
     this.lanes = new Lanes({
       random: parts.random,
@@ -255,7 +258,7 @@ export class Outbox implements OutboxIntake {
     const flight = this.#flightOf(write);
     flight.message = message;
     flight.facts = facts;
-    flight.commitByMs = nowMs + COMMIT_MS;
+    flight.commitByMs = nowMs + commitMs(this.#mayMove);
     this.#wait(call, flight);
     this.#address(write, nowMs);
     const commit = this.journal.take(write.sequence, this.#record(write), placedText(message, call));
@@ -279,11 +282,20 @@ export class Outbox implements OutboxIntake {
   #notTaken(flight: Flight, error: unknown): void {
     const { write } = flight;
     const fault = notTakenFault(error);
-    const left = flight.waiters.splice(0).filter(({ call }) => this.#parts.passOn?.(call, write.facts, error) !== true);
-    if (left[0] !== undefined) this.#parts.giveBack?.(left[0].call, write.facts.server);
-    for (const waiter of left) waiter.reply(faultReply(fault));
+    const isWanted = !write.isOver && !write.takenBack;
+    const isPassed = ({ call }: Waiter) => isWanted && this.#parts.passOn?.(call, write.facts, error) === true;
+    const left = flight.waiters.splice(0).filter((waiter) => !isPassed(waiter));
+    this.#refuse(flight, left, fault);
     this.#flights.delete(write);
     this.run(this.lanes.uncommitted(write, this.#clock.now(), this.#clock.wall()));
+  }
+
+  /** What may be kept all the same has cost what it cost. Else one that its agent took back meanwhile has its own answer. */
+  #refuse({ write, reply }: Flight, waiters: readonly Waiter[], fault: Fault): void {
+    const mayBeKept = fault.code === "outcome-unknown";
+    if (waiters[0] !== undefined && !mayBeKept) this.#parts.giveBack?.(waiters[0].call, write.facts.server);
+    const told = (mayBeKept ? undefined : reply) ?? faultReply(fault);
+    for (const waiter of waiters) waiter.reply(told);
   }
 
   /** The same call under the same key: the same result, or the same receipt. */
@@ -320,7 +332,7 @@ export class Outbox implements OutboxIntake {
   #takeBack(write: KeptWrite, flight: Flight | undefined, reason: string | undefined): void {
     const why = reason ?? TAKEN_BACK;
     const { kind, steps } = this.lanes.cancel(write, why, this.#clock.now(), this.#clock.wall());
-    if (kind === "over" && flight !== undefined) {
+    if (flight !== undefined && (kind === "over" || !write.isCommitted)) {
       flight.reply = faultReply(new Fault("cancelled", `${why}. It was not sent.`));
     }
     if (kind === "sending") flight?.delivery?.takeBack(reason);
@@ -386,7 +398,7 @@ export class Outbox implements OutboxIntake {
     }
     const { facts } = write;
     const [waiter] = flight.waiters;
-    const message = waiter === undefined ? this.#storedMessage(write) : flight.message;
+    const message = waiter === undefined ? this.journal.message(write.sequence) : flight.message;
     if (message === undefined) {
       this.#came(flight, { kind: "refused", why: "its text is no longer in the store" });
       return;
@@ -415,13 +427,6 @@ export class Outbox implements OutboxIntake {
       this.#flights.set(write, flight);
     }
     return flight;
-  }
-
-  #storedMessage({ sequence }: KeptWrite): RequestMessage | undefined {
-    const text = this.journal.text(sequence);
-    if (text === undefined) return undefined;
-    const message = parseMessage(text);
-    return message.kind === "request" ? withoutAgent(message) : undefined;
   }
 
   /** Whom it is for is on disk before it leaves. */
@@ -577,10 +582,7 @@ export class Outbox implements OutboxIntake {
     const { write, waiters } = flight;
     if (flight.commitByMs !== undefined) {
       if (nowMs < flight.commitByMs) return;
-      const why = `Not sent, and not queued: the disk did not take it within ${COMMIT_MS} ms.`;
-      const fault = new Fault("unavailable", why);
-      if (waiters[0] !== undefined) this.#parts.giveBack?.(waiters[0].call, write.facts.server);
-      for (const waiter of waiters.splice(0)) waiter.reply(faultReply(fault));
+      this.#refuse(flight, waiters.splice(0), lateFault(this.#mayMove));
       flight.commitByMs = Number.POSITIVE_INFINITY;
       this.run(this.lanes.cancel(write, "the disk was too slow", nowMs, this.#clock.wall()).steps);
       return;

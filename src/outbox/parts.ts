@@ -49,7 +49,10 @@ export interface OutboxParts {
   readonly judge: (write: WriteFacts) => DeliveryVerdict;
   /** Gives back what was charged for a call that is not sent: it was not written down, or it is known by its key. */
   readonly giveBack?: ((call: AgentCall, server: string) => void) | undefined;
-  /** Where a call could not be written down since another gateway keeps it now: it is taken there. False for any other error. */
+  /**
+   * Where a call could not be written down since another gateway keeps it now: it is taken there. False for any other error. Absent
+   * where no other gateway ever keeps what is written here.
+   */
   readonly passOn?: ((call: AgentCall, write: WriteFacts, error: unknown) => boolean) | undefined;
   /** Whether the principal is one that a token was made for. */
   readonly hasToken: (principal: string) => boolean;

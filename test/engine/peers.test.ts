@@ -67,7 +67,22 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     });
     const port = await listenOnLoopback(way);
     const behind = await engine([port]);
-    const d = await openPeers({ engine: behind, prefix: "tw", self: "d", key: KEY });
+    let watching = 0;
+    const watched = {
+      connection: behind.connection,
+      get status() {
+        return behind.status;
+      },
+      watch(listener: Parameters<Engine["watch"]>[0]) {
+        const end = behind.watch(listener);
+        watching++;
+        return () => {
+          watching--;
+          end();
+        };
+      },
+    };
+    const d = await openPeers({ engine: watched, prefix: "tw", self: "d", key: KEY });
     let answer = (_: Uint8Array) => {};
     let isAsked = false;
     d.answer("later", () => {
@@ -85,7 +100,22 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     await sleep(100);
     isCut = false;
     expect(Buffer.from(await asked).toString()).toBe("late");
+    await until("the connection", () => behind.status.state === "connected");
+    // Nor does such a wait hold up the end of the program.
+    const given = new AbortController();
+    isAsked = false;
+    const left = a.ask("d", "later", new Uint8Array(0), { timeoutMs: 30_000, signal: given.signal });
+    await until("the question", () => isAsked);
+    isCut = true;
+    for (const line of lines) line.destroy();
+    await until("the loss", () => behind.status.state === "away");
+    const before = watching;
+    answer(Buffer.from("late"));
+    await until("the wait", () => watching > before);
     await d.close();
+    await until("its end", () => watching === before, 2_000);
+    given.abort();
+    await expect(left).rejects.toMatchObject({ code: "late" });
     await behind.close();
     way.close();
   });
@@ -143,6 +173,25 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       code: "failed",
       message: "The disk is full.",
     });
+  });
+
+  it("have room for others while questions that nobody waits for any more are still under way [bounded]", async () => {
+    let begun = 0;
+    b.answer("waits", () => {
+      begun++;
+      return new Promise(() => {});
+    });
+    b.answer("echo", async (_, body) => body);
+    const body = Buffer.from("x");
+    const given = Array.from({ length: 1_024 }, () => new AbortController());
+    const asked = given.map(({ signal }) =>
+      a.ask("b", "waits", body, { timeoutMs: 120_000, signal }).catch((error: { code: string }) => error.code),
+    );
+    await until("them to be begun", () => begun === asked.length);
+    await expect(a.ask("b", "echo", body, { timeoutMs: 5_000 })).rejects.toMatchObject({ code: "busy" });
+    for (const one of given) one.abort();
+    expect(new Set(await Promise.all(asked))).toEqual(new Set(["late"]));
+    expect(Buffer.from(await a.ask("b", "echo", body, { timeoutMs: 5_000 })).toString()).toBe("x");
   });
 
   it("show nothing of what they say to whoever reads the engine's traffic, and answer nobody without the key [engine-sealed]", async () => {

@@ -35,6 +35,8 @@ export const MAX_ENDED_BYTES_A_PRINCIPAL = MAX_ENDED_BYTES / 4;
 export const ANSWER_MS = 20 * SECOND_MS;
 /** How long the disk may take for the first commit. Together with ANSWER_MS it stays under 50 s. */
 export const COMMIT_MS = 25 * SECOND_MS;
+/** And an engine, which is tried for 25 s: so it is the one that says what it knows of the commit. */
+export const ENGINE_COMMIT_MS = 28 * SECOND_MS;
 
 /** The waits between tries of one lane, or of a server that is away. */
 export const RETRY_BACKOFF: BackoffLimits = { baseMs: 500, maxMs: 30 * SECOND_MS };

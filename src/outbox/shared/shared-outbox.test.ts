@@ -279,6 +279,48 @@ describe("a call that is passed to the gateway that keeps its server's writes", 
     expect(await replied).toContain("taken back");
     expect(asked[1]).toMatchObject({ peer: "b", kind: "outbox.cancel", pass: asked[0]?.pass });
   });
+
+  it("is not passed again, nor taken, when its agent took it back and the connection broke then: its owner is told, and it is unknown [engine-outbox] [no-double-effect] [unknown-is-said]", async () => {
+    const { asked, replied, take, turn, done } = world(async ({ kind }) =>
+      kind === "outbox.cancel" ? frame({}) : new Promise<Uint8Array>(() => {}),
+    );
+    take();
+    await expect.poll(() => asked.length).toBe(1);
+    turn({ ...CONNECTED, state: "away" });
+    call.onCancel?.("enough");
+    await expect.poll(() => asked.length).toBe(2);
+    turn(CONNECTED);
+    expect(await replied).toContain("Whether it was queued is unknown: its agent took it back");
+    // Once when it was taken back, which may not have come through, and once when it could be told.
+    expect(asked.map(({ kind }) => kind)).toEqual([PASS_TAKE, "outbox.cancel", "outbox.cancel"]);
+    expect(done).toEqual([]);
+  });
+
+  it.each([
+    ["that the call is none of what it keeps", async () => frame({ kind: "not-kept" })],
+    ["that it is not its owner any more", async () => frame({ kind: "not-owner" })],
+    ["that it is not there", () => Promise.reject(new PeerError("away", "Nobody is there."))],
+  ])(
+    "is not sent, and given back, where its agent took it back and the answer is %s [engine-outbox]",
+    async (_what, answer) => {
+      let end = () => {};
+      const waited = new Promise<void>((resolve) => {
+        end = resolve;
+      });
+      const { asked, replied, take, done } = world(async ({ kind }) => {
+        if (kind === "outbox.cancel") return frame({});
+        await waited;
+        return answer();
+      });
+      take();
+      await expect.poll(() => asked.length).toBe(1);
+      call.onCancel?.("enough");
+      end();
+      expect(await replied).toContain("enough. It was not sent.");
+      expect(asked.map(({ kind }) => kind)).toEqual([PASS_TAKE, "outbox.cancel"]);
+      expect(done).toEqual(["given back"]);
+    },
+  );
 });
 
 describe("a call that is passed here", () => {
@@ -487,6 +529,59 @@ describe("a call that was taken here before another gateway had its partition, a
     expect(replies[0]).toMatchObject({
       fault: { code: "outcome-unknown", message: "Whether it was queued is unknown: It could not be written." },
     });
+  });
+
+  it("is not passed on where its agent took it back before it was known that it is not ours: it is cancelled, or unknown [engine-outbox] [unknown-is-said]", async () => {
+    for (const [code, told, back] of [
+      ["fenced", "cancelled", 1],
+      ["away", "cancelled", 1],
+      ["unknown", "outcome-unknown", 0],
+    ] as const) {
+      const { outbox, asked, counts } = await frozen(code);
+      const { call: taken, replies } = new World(store).make({ title: "a" });
+      expect(outbox.take(taken, "tracker", TOOL)).toBe(true);
+      taken.onCancel?.("enough");
+      await expect.poll(() => replies).toHaveLength(1);
+      expect(replies[0]).toMatchObject({ kind: "error", fault: { code: told } });
+      expect([asked, counts()]).toEqual([[], { givenBack: back, delivered: 0 }]);
+    }
+  });
+
+  it("is unknown where its agent takes it back while nobody can say whether it was written down [engine-outbox] [unknown-is-said]", async () => {
+    const { outbox, asked, counts } = await frozen("unknown");
+    const { call: taken, replies } = new World(store).make({ title: "a" });
+    const passedOn = taken.onCancel;
+    expect(outbox.take(taken, "tracker", TOOL)).toBe(true);
+    const own = taken.onCancel;
+    // It is passed on by now, and waits for the next owner.
+    await expect.poll(() => taken.onCancel).not.toBe(own);
+    expect(passedOn).toBeUndefined();
+    taken.onCancel?.("enough");
+    await expect.poll(() => replies).toHaveLength(1);
+    expect(replies[0]).toMatchObject({ kind: "error", fault: { code: "outcome-unknown" } });
+    expect([asked, counts()]).toEqual([[], { givenBack: 0, delivered: 0 }]);
+  });
+
+  it("has 28 s to be written down, which is more than the engine is tried for, and is unknown then and not called refused [unknown-is-said]", async () => {
+    let commit = () => {};
+    const late = new Promise<void>((resolve) => {
+      commit = resolve;
+    });
+    const batch = store.batch.bind(store);
+    store.batch = (fn) => late.then(() => batch(fn));
+    const kept = new World(store, { passOn: () => true });
+    const { replies } = kept.call({ title: "a" });
+    kept.nowMs += 27_999;
+    kept.outbox.tick();
+    expect(replies).toEqual([]);
+    kept.nowMs += 1;
+    kept.outbox.tick();
+    expect(replies[0]).toMatchObject({ fault: { code: "outcome-unknown" } });
+    expect(kept.givenBack).toBe(0);
+    // It is not sent where it is still ours.
+    commit();
+    await kept.rest();
+    expect([kept.sent, kept.records[0]?.state]).toEqual([[], "cancelled"]);
   });
 
   it("is refused where the engine is away and it is still ours [engine-outbox]", async () => {

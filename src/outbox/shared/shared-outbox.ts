@@ -110,6 +110,12 @@ interface TakenBefore {
   readonly mayBeKept: boolean;
 }
 
+/** By its agent, while it was on its way. */
+interface TakenBack {
+  readonly pass: string;
+  readonly reason: string | undefined;
+}
+
 /** The partition that a receipt's id names; undefined where it names none. */
 export function partitionOfReceipt(id: string, count: number): number | undefined {
   const found = /^p(\d{1,4})_/.exec(id);
@@ -134,7 +140,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     this.#unanswer = [
       peers.answer(PASS_TAKE, (_, body) => this.#onTake(body)),
       peers.answer(PASS_CANCEL, async (_, body) => {
-        const [{ pass, reason }] = unframe<{ pass: string; reason?: string }>(body);
+        const [{ pass, reason }] = unframe<TakenBack>(body);
         this.#passed.get(pass)?.call.onCancel?.(reason);
         return frame({});
       }),
@@ -265,7 +271,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     };
     await this.#moved(this.#options.partitions.of(server), LOOK_MS);
     const here = () => {
-      if (isCancelled) throw new Fault("cancelled", "Taken back by its agent. It was not sent.");
+      if (isCancelled) throw mayBeKept ? unknown("its agent took it back.") : notSentAnyMore(undefined);
       return this.take(call, server, tool, { key, mayBeKept });
     };
     const notKept = () => this.#notKept(call, server, tool, mayBeKept);
@@ -275,12 +281,13 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
   /** Passes a call to the owner of its partition, until it is answered or its time is over. Never rejects. */
   async pass(passing: Passing): Promise<void> {
     const { call, partition, kind, head } = passing;
-    const { partitions, peers, clock, self } = this.#options;
+    const { partitions, clock, self, status } = this.#options;
     const body = frame(head);
     const untilMs = clock.now() + PASS_MS;
     let asked: string | undefined;
     let isAsked = passing.mayBeKept === true;
     let isOver = false;
+    let takenBack = undefined as TakenBack | undefined;
     const refuse = (fault: Fault) => {
       isOver = true;
       call.onCancel = undefined;
@@ -288,14 +295,20 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       call.reply(faultReply(fault));
     };
     call.onCancel = (reason) => {
-      if (!isAsked) return refuse(new Fault("cancelled", `${reason ?? "taken back by its agent"}. It was not sent.`));
-      const told = frame({ pass: head.call.pass, reason });
-      if (asked !== undefined) peers.ask(asked, PASS_CANCEL, told, { timeoutMs: TELL_MS }).catch(() => {});
+      takenBack = { pass: head.call.pass, reason };
+      if (!isAsked) refuse(notSentAnyMore(reason));
+      else void this.#tellTakenBack(asked, takenBack);
     };
     while (!isOver) {
       const leftMs = untilMs - clock.now();
       if (leftMs <= 0 || this.#isOver) break;
-      if (this.at(partition) !== undefined) {
+      // What was asked for and not answered may be kept: asked for again, it would be taken anew where it is not.
+      if (takenBack !== undefined && !isAsked) return refuse(notSentAnyMore(takenBack.reason));
+      if (takenBack !== undefined && status().state === "connected") {
+        await this.#tellTakenBack(asked, takenBack);
+        return refuse(unknown("its agent took it back before the gateway that it was passed to had answered."));
+      }
+      if (this.at(partition) !== undefined && takenBack === undefined) {
         call.onCancel = undefined;
         this.#takeHere(passing, isAsked);
         return;
@@ -304,7 +317,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       if (absence !== undefined) return refuse(isAsked ? unknown(absence) : notSent(absence));
       const owner = partitions.ownerOf(partition);
       let isInHand = owner !== undefined && owner !== self;
-      if (owner !== undefined && isInHand) {
+      if (owner !== undefined && isInHand && takenBack === undefined) {
         asked = owner;
         const wasAsked: boolean = isAsked;
         isAsked = true;
@@ -317,7 +330,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
             return;
           }
           isAsked = wasAsked || (answer.kind === "not-owner" && answer.mayBeKept === true);
-          if (answer.kind === "not-kept") {
+          if (answer.kind === "not-kept" && takenBack === undefined) {
             call.onCancel = undefined;
             attempt(call, () => passing.notKept(wasAsked));
             return;
@@ -334,7 +347,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
         }
       }
       // Who has it in hand has to be written down too: until there is room, nobody will.
-      const { full } = this.#options.status();
+      const { full } = status();
       if (!isInHand && full !== undefined) return refuse(isAsked ? unknown(full) : notSent(full));
       await this.#moved(partition, Math.min(leftMs, LOOK_MS));
     }
@@ -344,6 +357,12 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       return refuse(notSent(`no gateway had this server's writes in hand for ${seconds} s. Call again.`));
     }
     refuse(unknown(`the gateway that keeps this server's writes did not answer for ${seconds} s.`));
+  }
+
+  /** Resolves when it was heard, or could not be. Who does not have it has nothing to take back. */
+  async #tellTakenBack(gateway: string | undefined, takenBack: TakenBack): Promise<void> {
+    if (gateway === undefined) return;
+    await this.#options.peers.ask(gateway, PASS_CANCEL, frame(takenBack), { timeoutMs: TELL_MS }).catch(() => {});
   }
 
   /** Given up, as `late`, where another owns it by then, and where we are cut off: an answer that is sent meanwhile does not come. */
@@ -406,7 +425,8 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     try {
       if (!here()) notKept(isAsked);
     } catch (error) {
-      givesBack();
+      // What may be kept has cost what it cost.
+      if (!isAsked) givesBack();
       call.reply({ kind: "error", error: toRpcError(error), ...(error instanceof Fault ? { fault: error } : {}) });
     }
   }
@@ -459,6 +479,10 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
 /** `why` is a sentence, as all of these are. */
 function notSent(why: string): Fault {
   return new Fault("unavailable", `Not sent, and not queued: ${why}`);
+}
+
+function notSentAnyMore(reason: string | undefined): Fault {
+  return new Fault("cancelled", `${reason ?? "taken back by its agent"}. It was not sent.`);
 }
 
 /** Another gateway was asked to keep it, and nothing was heard of it since. */

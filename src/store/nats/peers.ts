@@ -24,6 +24,8 @@ const LEAST_PIECE_BYTES = 1 * KIB;
 const MAX_BODY_BYTES = 16 * MIB;
 /** Questions under way at once, of this gateway to all others: some seconds of queued writes. */
 const MAX_ASKED = 1_024;
+/** And those that nobody waits for any more, which the client holds until their time is over: more of them keep their places among the others. */
+const MAX_GIVEN_UP = 4_096;
 /** Questions of others that are being answered at once. */
 const MAX_ANSWERING = 2_048;
 /** Of bodies of which some pieces came or are still to be fetched. */
@@ -96,7 +98,10 @@ class NatsPeers implements Peers {
   readonly #going = new Map<string, HeldBody>();
   #heldBytes = 0;
   #asked = 0;
+  #givenUp = 0;
   #answering = 0;
+  /** Ends the waits of answers for the connection. */
+  readonly #waiting = new Set<() => void>();
   readonly #streams: PeerStreams;
   #isClosed = false;
 
@@ -128,11 +133,15 @@ class NatsPeers implements Peers {
     }
     this.#asked++;
     const answer = this.#askAll(peer, kind, body, timeoutMs);
+    const over = answer.then(ignore, ignore);
     try {
       return await (signal === undefined ? answer : Promise.race([answer, aborted(peer, signal)]));
     } finally {
-      // What nobody waits for any more is still held by the client until it is over.
-      answer.catch(() => {}).finally(() => this.#asked--);
+      if (signal?.aborted === true && this.#givenUp < MAX_GIVEN_UP) {
+        this.#asked--;
+        this.#givenUp++;
+        void over.then(() => this.#givenUp--);
+      } else void over.then(() => this.#asked--);
     }
   }
 
@@ -154,6 +163,7 @@ class NatsPeers implements Peers {
   async close(): Promise<void> {
     this.#streams.close();
     this.#isClosed = true;
+    for (const told of this.#waiting) told();
     this.#subscription.unsubscribe();
     for (const held of [this.#coming, this.#going]) for (const id of [...held.keys()]) this.#letGo(held, id);
   }
@@ -308,7 +318,14 @@ class NatsPeers implements Peers {
     const { engine } = this.#options;
     if (engine.status.state === "connected" || this.#heldBytes + bytes > MAX_HELD_BYTES) return;
     this.#heldBytes += bytes;
-    await toldWithin((told) => engine.watch(({ state }) => void (state === "connected" && told())), HELD_MS);
+    await toldWithin((told) => {
+      this.#waiting.add(told);
+      const unwatch = engine.watch(({ state }) => void (state === "connected" && told()));
+      return () => {
+        this.#waiting.delete(told);
+        unwatch();
+      };
+    }, HELD_MS);
     this.#heldBytes -= bytes;
   }
 
@@ -385,6 +402,7 @@ class NatsPeers implements Peers {
 }
 
 const NOTHING = new Uint8Array(0);
+const ignore = () => {};
 
 function newId(): string {
   return randomBytes(12).toString("base64url");
