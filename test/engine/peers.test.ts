@@ -173,6 +173,12 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       code: "failed",
       message: "The disk is full.",
     });
+    // It was done: nobody may take it for refused.
+    b.answer("says too much", async () => new Uint8Array(17 * 1024 * 1024));
+    await expect(a.ask("b", "says too much", body, { timeoutMs: 5_000 })).rejects.toMatchObject({
+      code: "late",
+      message: "The answer is too long for what is under way.",
+    });
   });
 
   it("have room for others while questions that nobody waits for any more are still under way [bounded]", async () => {

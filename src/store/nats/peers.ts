@@ -7,7 +7,7 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
-import { type PeerAsk, PeerError, type Peers } from "../../contracts/engine/peers.js";
+import { type PeerAsk, PeerError, type PeerErrorCode, type Peers } from "../../contracts/engine/peers.js";
 import { messageOf } from "../../runtime/expected-error.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import { toldWithin } from "../../runtime/wait.js";
@@ -69,6 +69,8 @@ interface Head {
   readonly error?: string;
   /** Of an answer: nobody here knows the kind, or too much is under way. It was not begun. */
   readonly notBegun?: true;
+  /** Of an answer: it was done, and what came of it cannot be sent. */
+  readonly unsaid?: true;
   /** It is of a stream. */
   readonly of?: StreamHead;
 }
@@ -201,11 +203,11 @@ class NatsPeers implements Peers {
     for (let piece = 0; piece < pieces - 1; piece++) {
       const head = { from, id, kind, piece, pieces };
       const [told] = await this.#request(peer, head, parted[piece] ?? NOTHING, PIECE_MS, piece > 0);
-      if (told.error !== undefined) throw new PeerError(told.notBegun === true ? "away" : "failed", told.error);
+      if (told.error !== undefined) throw new PeerError(codeOf(told), told.error);
     }
     const last = { from, id, kind, piece: pieces - 1, pieces };
     const [first, begin] = await this.#request(peer, last, parted.at(-1) ?? NOTHING, timeoutMs, false);
-    if (first.error !== undefined) throw new PeerError(first.notBegun === true ? "away" : "failed", first.error);
+    if (first.error !== undefined) throw new PeerError(codeOf(first), first.error);
     if (first.pieces === 1) return begin;
     const answered = [begin];
     for (let piece = 1; piece < first.pieces; piece++) {
@@ -302,9 +304,9 @@ class NatsPeers implements Peers {
       const parted = piecesOf(answer, this.#pieceBytes);
       const isHeld =
         parted.length === 1 || (answer.length <= MAX_BODY_BYTES && this.#keep(this.#going, id, parted, answer.length));
-      if (!isHeld) throw new Error("The answer is too long for what is under way.");
       await this.#untilConnected(parted[0]?.length ?? 0);
-      reply({ pieces: parted.length }, parted[0]);
+      if (!isHeld) reply({ error: "The answer is too long for what is under way.", unsaid: true });
+      else reply({ pieces: parted.length }, parted[0]);
     } catch (error) {
       const why = messageOf(error);
       reply({ error: why.slice(0, MAX_ERROR_CHARS) });
@@ -406,6 +408,11 @@ const ignore = () => {};
 
 function newId(): string {
   return randomBytes(12).toString("base64url");
+}
+
+function codeOf({ notBegun, unsaid }: Head): PeerErrorCode {
+  if (unsaid === true) return "late";
+  return notBegun === true ? "away" : "failed";
 }
 
 /** At least one, which may be empty. */
