@@ -1,5 +1,5 @@
-// One place of an OpenTelemetry collector: takes a body by POST, and says what came of it. Whether and when to send again is
-// the business of who sends.
+// An OpenTelemetry collector: where it takes spans and where metrics, and one of these places, which takes a body by POST and says what
+// came of it. Whether and when to send again is the business of who sends.
 
 import type { Pool } from "undici";
 import { within } from "../../runtime/wait.js";
@@ -12,6 +12,29 @@ const MAX_RETRY_AFTER_MS = 60_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 /** What OTLP allows to send again. */
 const RETRYABLE = new Set([429, 502, 503, 504]);
+
+const TRACES = "/v1/traces";
+const METRICS = "/v1/metrics";
+
+interface CollectorPlaces {
+  readonly traces: string;
+  /** Undefined where the address does not say: it has a path of its own, which is meant for spans. */
+  readonly metrics: string | undefined;
+}
+
+/** From the one address of the config, which was checked. */
+export function placesOf(otlp: string): CollectorPlaces {
+  const url = new URL(otlp);
+  const at = (path: string) => {
+    const place = new URL(url);
+    place.pathname = path;
+    return place.href;
+  };
+  const { pathname } = url;
+  if (pathname === "" || pathname === "/") return { traces: at(TRACES), metrics: at(METRICS) };
+  if (!pathname.endsWith(TRACES)) return { traces: otlp, metrics: undefined };
+  return { traces: otlp, metrics: at(pathname.slice(0, -TRACES.length) + METRICS) };
+}
 
 export interface CollectorOptions {
   /** Path and all: `http://127.0.0.1:4318/v1/traces`. */

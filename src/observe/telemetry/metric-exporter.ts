@@ -4,7 +4,7 @@
 import type { Metrics } from "../metrics/exposition.js";
 import { Collector, type CollectorOptions } from "./collector.js";
 import type { Origin } from "./json.js";
-import { metricsBody } from "./metric-json.js";
+import { metricsBody } from "./json.js";
 
 /** As every exporter of OpenTelemetry does, unless OTEL_METRIC_EXPORT_INTERVAL says otherwise. */
 const EXPORT_MS = 60_000;

@@ -5,7 +5,7 @@ import { fullJitter } from "../../runtime/backoff.js";
 import type { FinishedSpan, SpanSink } from "../traces.js";
 import { Collector, type CollectorOptions } from "./collector.js";
 import type { Origin } from "./json.js";
-import { otlpBody } from "./span-json.js";
+import { otlpBody } from "./json.js";
 
 /** Spans that wait; about 1 kB each. Room for a burst, or for a collector that is away for a moment. */
 const MAX_QUEUED = 8_192;

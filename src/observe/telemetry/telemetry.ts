@@ -45,7 +45,7 @@ export async function openTelemetry(parts: TelemetryParts): Promise<Telemetry | 
   const [{ OwnTracer }, { OtlpExporter }, { placesOf }, { randomUUID }] = await Promise.all([
     import("../traces.js"),
     import("./span-exporter.js"),
-    import("./places.js"),
+    import("./collector.js"),
     import("node:crypto"),
   ]);
   const places = placesOf(config.otlp);

@@ -9,7 +9,7 @@ import { type CallRecord, emptyRecord } from "../call-record.js";
 import type { CallRecorder } from "../call-recorder.js";
 import { CallObserver } from "../observed-call.js";
 import { type CallInfo, type FinishedSpan, OwnTracer } from "../traces.js";
-import { otlpBody } from "./span-json.js";
+import { otlpBody } from "./json.js";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT = "00f067aa0ba902b7";

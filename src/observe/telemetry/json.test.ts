@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { Counter, type Gauge, Histogram } from "../metrics/series.js";
+import { placesOf } from "./collector.js";
+import { metricsBody } from "./json.js";
 import { exportInterval } from "./metric-exporter.js";
-import { metricsBody } from "./metric-json.js";
 import { otelAttributes, otelName } from "./metric-names.js";
-import { placesOf } from "./places.js";
 
 const origin = { serviceName: "toolway", version: "0", instanceId: "test" };
 
