@@ -30,10 +30,9 @@ import { Lanes } from "./lanes/lanes.js";
 import { FORGOTTEN_AT_ONCE, LONGEST_SLEEP_MS, MAX_WAITERS, REWRITE_MS } from "./lanes/limits.js";
 import type { Result, Step } from "./lanes/step.js";
 import { readRecord, type StrangeRecord, strangeRecord, type WriteFacts, type WriteRecord } from "./lanes/write.js";
-import { logWrite } from "./log-line.js";
-import { commitMs, lateFault, NOT_ON_DISK, NOT_QUEUED_YET, notTakenFault } from "./not-on-disk.js";
 import type { ChangeListener, OutboxParts, PassedOn } from "./parts.js";
 import { isMeant, otherTarget, verdictOn } from "./target.js";
+import { commitMs, lateFault, logWrite, NOT_ON_DISK, NOT_QUEUED_YET, notTakenFault } from "./texts.js";
 import { WallJumps } from "./wall-jumps.js";
 
 const TAKEN_BACK = "taken back by its agent";

@@ -1,7 +1,9 @@
-// What is said where the disk has not taken something.
+// What is said of a kept write: to its agent where the disk has not taken it, and to the log.
 
 import { Fault } from "../protocol/errors.js";
+import type { KeptWrite } from "./lanes/lane.js";
 import { COMMIT_MS, ENGINE_COMMIT_MS } from "./lanes/limits.js";
+import { STATE_WORDS } from "./lanes/write.js";
 
 export const NOT_QUEUED_YET =
   "Not queued so far: the disk has not taken the first call with this key. Make it again in a moment.";
@@ -29,4 +31,23 @@ export function lateFault(mayMove: boolean): Fault {
     return new Fault("unavailable", `Not sent, and not queued: the disk did not take it within ${seconds}.`);
   const text = `Whether it was queued is unknown: the engine did not say so within ${seconds}.`;
   return new Fault("outcome-unknown", `${text} Ask for your receipts before you call again.`);
+}
+
+/** One line when it is queued, and one when it has ended. Never its arguments. */
+export function logWrite(write: KeptWrite, log: (level: "info" | "warn", text: string) => void): void {
+  const { state, why } = write;
+  // What its agent is told as the result of its call was never kept from it: the log of calls has it.
+  if (state === "done" || state === "failed") {
+    if (!write.isQueueLogged && !write.isTold) return;
+    if (state === "done") log("info", `outbox: ${named(write)} was delivered`);
+    else log("warn", `outbox: ${named(write)} ${STATE_WORDS.failed}: ${why ?? ""}`);
+  } else if (state === "queued") {
+    // It is tried again and again while its server is away: that is one wait.
+    if (!write.isQueueLogged) log("info", `outbox: ${named(write)} is queued: ${why ?? "others are before it"}`);
+    write.isQueueLogged = true;
+  } else if (write.isOver) log("warn", `outbox: ${named(write)} ${STATE_WORDS[state]}: ${why ?? ""}`);
+}
+
+function named({ facts }: KeptWrite): string {
+  return `${facts.tool} of server "${facts.server}" (receipt ${facts.id})`;
 }
