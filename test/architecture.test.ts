@@ -75,7 +75,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "gateway/lookout":
     "config config/edit contracts contracts/control control gateway/sharing gateway/state observe observe/audit observe/calls observe/metrics protocol runtime",
   "gateway/mailboxes":
-    "config contracts contracts/engine endpoint gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/shared mailbox/wire observe runtime runtime/memory sockets",
+    "contracts contracts/engine endpoint gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/shared mailbox/wire observe runtime runtime/memory sockets",
   "gateway/move":
     "contracts gateway/engine gateway/state mailbox/broker mailbox/wire runtime store store/local store/nats store/ownership tokens",
   "gateway/outbox":

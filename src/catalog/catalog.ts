@@ -9,7 +9,6 @@ import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { type Era, Meta } from "../protocol/modern.js";
 import type { BytesReply } from "../protocol/reply.js";
 import { readGlob } from "../runtime/glob.js";
-import { mergeFreshness } from "./freshness.js";
 import { mergeCapabilities, mergeInstructions } from "./introduction.js";
 import { type Item, type ItemList, itemNamed, ownTool, readItems } from "./items.js";
 import {
@@ -17,6 +16,7 @@ import {
   isMadeFrom,
   isNamed,
   type Merged,
+  mergeFreshness,
   mergeNamed,
   mergeUris,
   sameForAgents,

@@ -1,8 +1,8 @@
-// The merged list of one kind over some servers: which entries, under which names, in which order, with which text.
-// Order: that of the config, then the server's own. Policy and pages come later (catalog.ts).
+// The merged list of one kind over some servers: which entries, under which names, in which order, with which text, and for
+// how long and for whom it is good. Order: that of the config, then the server's own. Policy and pages come later (catalog.ts).
 
 import { exposedName, ownToolName } from "../contracts/names.js";
-import type { Listed, ListKind } from "../contracts/upstream.js";
+import type { Freshness, Listed, ListKind } from "../contracts/upstream.js";
 import { refusedKey } from "../protocol/definitions/key-argument.js";
 import { isObject } from "../protocol/jsonrpc.js";
 import { Conflicts } from "./conflicts.js";
@@ -194,4 +194,25 @@ export function sameForAgents(
       return other !== undefined && sameDefinition(item, other, described ? "description" : undefined);
     })
   );
+}
+
+/** A legacy server does not say, and may change its mind without telling: to be asked for again each time. */
+const LEGACY: Freshness = { ttlMs: 0, cacheScope: "private" };
+
+/**
+ * The shortest time and the most private scope of the list's parts. `common`: everybody sees the same list; where roles differ, no
+ * cache may serve one's to another.
+ */
+export function mergeFreshness(servers: readonly KnownServer[], kind: ListKind, common: boolean): Freshness {
+  let ttlMs = Number.POSITIVE_INFINITY;
+  let cacheScope: Freshness["cacheScope"] = common ? "public" : "private";
+  for (const { lists, freshness } of servers) {
+    // A list that has not been read yet may come at any moment.
+    const known = lists.has(kind) ? (freshness.get(kind) ?? LEGACY) : LEGACY;
+    // Nothing of this server is in the list, and nothing will be without notice.
+    if (lists.get(kind)?.items.length === 0 && !freshness.has(kind)) continue;
+    ttlMs = Math.min(ttlMs, known.ttlMs);
+    if (known.cacheScope === "private") cacheScope = "private";
+  }
+  return { ttlMs: Number.isFinite(ttlMs) ? ttlMs : 0, cacheScope };
 }

@@ -2,7 +2,7 @@
 // what of the file is not in use: an entry that is wrong, a whole file that is, what waits for a restart.
 
 import type { CatalogServer } from "../catalog/catalog.js";
-import { type Config, inFileOrder } from "../config/config.js";
+import { type Config, inFileOrder, type ServerConfig, type WrongEntry } from "../config/config.js";
 import { ownToolName } from "../contracts/names.js";
 import type { GatewayStatus } from "../contracts/status.js";
 import type { Log } from "../observe/log.js";
@@ -10,7 +10,6 @@ import { compileBudgets } from "../policy/budget.js";
 import { compileMenus } from "../policy/menus.js";
 import { systemClock } from "../runtime/clock.js";
 import { logApplied, logRemarks, type ReloadReport, waitsForRestart } from "./applied.js";
-import { idleNames, keepEntries, NOTHING_KEPT } from "./kept-entries.js";
 import type { ConfigTexts } from "./lookout/config-shown.js";
 import { policyOf, type Stages } from "./stages.js";
 import type { GatewayState } from "./state/state.js";
@@ -205,4 +204,35 @@ function menusOf({ servers, misconfigured }: Config): (CatalogServer & { readonl
   return inFileOrder(servers, misconfigured).map((one) =>
     "place" in one ? { name: one.name, ...one.menu, isShown: one.menu !== undefined } : { ...one, isShown: true },
   );
+}
+
+const NOTHING_KEPT: ReadonlyMap<string, string> = new Map();
+
+interface KeptEntries {
+  /** The config to use. `misconfigured` has those alone that had no entry to go on by. */
+  readonly config: Config;
+  /** Servers that go on by their entry before: name → what is wrong with the new one. */
+  readonly kept: ReadonlyMap<string, string>;
+}
+
+/** A server whose new entry is wrong goes on by the entry that it had. */
+export function keepEntries(read: Config, before: Config): KeptEntries {
+  if (read.misconfigured.length === 0) return { config: read, kept: NOTHING_KEPT };
+  const entries = new Map(before.servers.map((server) => [server.name, server]));
+  const kept = new Map<string, string>();
+  const servers: ServerConfig[] = [];
+  const misconfigured: WrongEntry[] = [];
+  for (const one of inFileOrder(read.servers, read.misconfigured)) {
+    const entry = "place" in one ? entries.get(one.name) : one;
+    if (entry !== undefined) servers.push(entry);
+    if (!("place" in one)) continue;
+    if (entry === undefined) misconfigured.push({ ...one, place: servers.length });
+    else kept.set(one.name, one.forOperator);
+  }
+  return { config: { ...read, servers, misconfigured }, kept };
+}
+
+/** Servers that have an entry and do not run by it: it is wrong, or switches them off. */
+function idleNames({ misconfigured, disabled }: Config): string[] {
+  return [...misconfigured.map(({ name }) => name), ...disabled];
 }

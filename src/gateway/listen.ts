@@ -9,9 +9,8 @@ import { Fault } from "../protocol/errors.js";
 import { isLoopback } from "../runtime/addresses.js";
 import { Certificate, readCertificate } from "./certificate.js";
 import { AGENTS, homesOf } from "./engine/homes.js";
-import { isBrokerAlone } from "./mailboxes/broker-alone.js";
 import { RefusalLog } from "./refusal-log.js";
-import type { Stages } from "./stages.js";
+import { isBrokerAlone, type Stages } from "./stages.js";
 import type { GatewayState } from "./state/state.js";
 
 export interface EndpointPlan {

@@ -46,7 +46,6 @@ import { ServerPool } from "../upstream/servers.js";
 import { Executors } from "./executors.js";
 import { auditFull, Lookout } from "./lookout/lookout.js";
 import type { OpenedAudit } from "./lookout/open-audit.js";
-import { isBrokerAlone } from "./mailboxes/broker-alone.js";
 import { Mailboxes } from "./mailboxes/mailboxes.js";
 import { GatewayOutbox } from "./outbox/outbox.js";
 import { ServerPlaces } from "./placement/places.js";
@@ -419,6 +418,11 @@ function sessionsSeen(happenings: Happenings, told: ReturnType<typeof sessionLog
 }
 
 /** The rules of a config's roles. What is wrong with them is logged. */
+/** It keeps mailboxes and has no servers. Nobody can give it some later: it has no file. */
+export function isBrokerAlone({ path, mailboxes, servers }: Config): boolean {
+  return path === undefined && mailboxes && servers.length === 0;
+}
+
 export function policyOf({ roles, unlistedRoles }: Config, log: Log): Policy {
   const policy = compilePolicy({ roles, unlistedRoles });
   for (const problem of policy.problems) log.warn(problem);

@@ -2,7 +2,6 @@
 
 import { describe, expect, it } from "vitest";
 import { agentEnvironment, credentialVariables } from "./environment.js";
-import { repositoryAt } from "./repository.js";
 
 const CONFIG = `{
   // As people write it.
@@ -51,32 +50,5 @@ describe("the environment of an agent", () => {
       env: { PATH: "/bin", A: "1", GITHUB_TOKEN: "canary" },
       left: ["DB_URL"],
     });
-  });
-});
-
-describe("the repository of a folder", () => {
-  const at = (files: Readonly<Record<string, string>>, cwd = "/work/a/b") => repositoryAt(cwd, (path) => files[path]);
-  const origin = (url: string) =>
-    `[core]\n\tbare = false\n[remote "other"]\n\turl = no\n[remote "origin"]\n\turl = ${url}\n`;
-
-  it.each([
-    ["git@github.com:acme/site.git", "acme/site"],
-    ["https://user:pass@github.com/acme/site", "acme/site"],
-    ["ssh://git@host:22/group/acme/site.git", "acme/site"],
-    ["/srv/git/acme/site.git", "acme/site"],
-  ])("is owner and name of origin, without what could be a password: %s [run-own]", (url, repo) => {
-    const files = { "/work/.git/HEAD": "ref: refs/heads/feature/x\n", "/work/.git/config": origin(url) };
-    expect(at(files)).toEqual({ repo, branch: "feature/x" });
-  });
-
-  it("is that of its work tree, has no branch where none is checked out, and is none elsewhere [run-own]", () => {
-    const files = {
-      "/work/a/.git": "gitdir: /main/.git/worktrees/a\n",
-      "/main/.git/worktrees/a/HEAD": "0123abc\n",
-      "/main/.git/worktrees/a/commondir": "../..\n",
-      "/main/.git/config": origin("git@h:o/n.git"),
-    };
-    expect(at(files)).toEqual({ repo: "o/n", branch: undefined });
-    expect(at({})).toEqual({ repo: undefined, branch: undefined });
   });
 });

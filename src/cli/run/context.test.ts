@@ -1,5 +1,5 @@
-import { expect, it } from "vitest";
-import { contextOf } from "./context.js";
+import { describe, expect, it } from "vitest";
+import { contextOf, repositoryAt } from "./context.js";
 
 const FILES: Readonly<Record<string, string>> = {
   "/work/.git/HEAD": "ref: refs/heads/feature/x\n",
@@ -52,3 +52,31 @@ it.each(["phase", "=review", ""])(
     );
   },
 );
+
+describe("the repository of a folder", () => {
+  const found = (files: Readonly<Record<string, string>>, cwd = "/work/a/b") =>
+    repositoryAt(cwd, (path) => files[path]);
+  const origin = (url: string) =>
+    `[core]\n\tbare = false\n[remote "other"]\n\turl = no\n[remote "origin"]\n\turl = ${url}\n`;
+
+  it.each([
+    ["git@github.com:acme/site.git", "acme/site"],
+    ["https://user:pass@github.com/acme/site", "acme/site"],
+    ["ssh://git@host:22/group/acme/site.git", "acme/site"],
+    ["/srv/git/acme/site.git", "acme/site"],
+  ])("is owner and name of origin, without what could be a password: %s [run-own]", (url, repo) => {
+    const files = { "/work/.git/HEAD": "ref: refs/heads/feature/x\n", "/work/.git/config": origin(url) };
+    expect(found(files)).toEqual({ repo, branch: "feature/x" });
+  });
+
+  it("is that of its work tree, has no branch where none is checked out, and is none elsewhere [run-own]", () => {
+    const files = {
+      "/work/a/.git": "gitdir: /main/.git/worktrees/a\n",
+      "/main/.git/worktrees/a/HEAD": "0123abc\n",
+      "/main/.git/worktrees/a/commondir": "../..\n",
+      "/main/.git/config": origin("git@h:o/n.git"),
+    };
+    expect(found(files)).toEqual({ repo: "o/n", branch: undefined });
+    expect(found({})).toEqual({ repo: undefined, branch: undefined });
+  });
+});

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { CatchUps, STEP_MS } from "./catch-ups.js";
+import { CatchUps, STEP_MS } from "./sessions.js";
 
 /** Five seconds, which is what agents are promised. */
 const STEPS = 5_000 / STEP_MS;

@@ -1,5 +1,5 @@
 // The HTTP sessions that are in memory: they are restored from their sealed ids when used, and they end, expire, or are
-// dropped to make room.
+// dropped to make room; those that went on over a restart are told, one after another, that they may have missed something.
 // What a session is and does is http-session.ts and session/session.ts.
 
 import type { Principal } from "../../contracts/caller.js";
@@ -11,7 +11,6 @@ import { Fault } from "../../protocol/errors.js";
 import type { Sealer } from "../../runtime/seal.js";
 import { homeOf } from "../session/home.js";
 import { type SessionFacts, sealSession, unsealSession } from "../session/session-id.js";
-import { CatchUps, STEP_MS } from "./catch-ups.js";
 import { HttpSession } from "./http-session.js";
 import { type RecordedFacts, SessionRecords } from "./session-records.js";
 import type { StreamContext } from "./streams/event-stream.js";
@@ -28,6 +27,12 @@ const FULL: SessionLookup = { kind: "full" };
 
 /** When the table is full this share of it is dropped at once, so that the search for the oldest is paid rarely. */
 const DROP_SHARE = 0.01;
+
+/** Many agents come back within a second of a restart; read over so long, their lists are no burst for anybody. */
+const SPREAD_MS = 5_000;
+/** A step is short for an agent, and few timers for us. */
+export const STEP_MS = 250;
+const STEPS = SPREAD_MS / STEP_MS;
 
 export interface HttpSessionsOptions {
   readonly service: Service;
@@ -219,4 +224,36 @@ export class HttpSessions {
 
 function factsOf({ principal, sessionKey, createdAt }: HttpSession): RecordedFacts {
   return { principalId: principal.id, key: sessionKey, createdAt };
+}
+
+/**
+ * When sessions that went on over a restart are told that they may have missed something: not all at once, since each of them may
+ * read its lists then. It decides only: it is told that a step of time has passed. The sessions of the endpoint bound it: each is in
+ * it once.
+ */
+export class CatchUps<S> {
+  readonly #steps: S[][] = Array.from({ length: STEPS }, () => []);
+  #now = 0;
+  #added = 0;
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** The first has its turn at the next step, those after it at one of the next each. */
+  add(session: S): void {
+    if (this.#size === 0) this.#added = 0;
+    this.#steps[(this.#now + (this.#added++ % STEPS)) % STEPS]?.push(session);
+    this.#size++;
+  }
+
+  /** A step has passed: those whose turn it is. */
+  step(): S[] {
+    const turn = this.#steps[this.#now] ?? [];
+    this.#steps[this.#now] = [];
+    this.#now = (this.#now + 1) % STEPS;
+    this.#size -= turn.length;
+    return turn;
+  }
 }

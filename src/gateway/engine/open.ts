@@ -1,7 +1,7 @@
 // Opens the engine for one gateway: the connection, the sealing key that all gateways on it share, and what they keep
-// together. Loaded only where the config has an engine.
+// together. Says for how long what is known from it is current while it is away. Loaded only where the config has an engine.
 
-import type { GatewayEngine } from "../../contracts/engine/engine.js";
+import type { EngineStatus, GatewayEngine } from "../../contracts/engine/engine.js";
 import type { Partitions } from "../../contracts/engine/partitions.js";
 import type { EngineSettings } from "../../contracts/settings.js";
 import type { BudgetGrants } from "../../policy/slices.js";
@@ -18,7 +18,6 @@ import { SharedBudgets } from "./budgets.js";
 import { engineFacts } from "./facts.js";
 import { engineKeys, openSealingKey } from "./keyring.js";
 import type { EngineKey, WrappedKey } from "./keys.js";
-import { retryWhenStale } from "./staleness.js";
 
 /** Tells gateways apart, and each start of one: a name that is drawn twice would be two owners of one lease. */
 const SELF_BYTES = 9;
@@ -28,12 +27,22 @@ const newSelf = () => randomId(SELF_BYTES);
 const RELEASE_MS = 20_000;
 const AWAY_CLOSE_MS = 1_000;
 
+/** Whoever is told to come back does so no sooner: all agents of a gateway are told at once. */
+const MIN_RETRY_MS = 1_000;
+
 /** What partitions of mailboxes are told from others by, in the engine. */
 const MAIL = "mail";
 
 interface EngineLog {
   info(text: string): void;
   warn(text: string): void;
+}
+
+/** What is known from the engine is too old: in how many milliseconds to ask again. Undefined while it may be taken for current. */
+export function retryWhenStale(status: EngineStatus, staleMs: number, nowMs: number): number | undefined {
+  const { state, sinceMs, nextTryMs } = status;
+  if (state === "connected" || nowMs - sinceMs < staleMs) return undefined;
+  return Math.max(MIN_RETRY_MS, (nextTryMs ?? nowMs) - nowMs);
 }
 
 /** Throws what says what is wrong with the engine, its secrets or its key; nothing stays open then. */

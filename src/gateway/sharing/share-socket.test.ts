@@ -1,10 +1,13 @@
 import { Duplex } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { until } from "../../../test/fixtures/wait.js";
+import { resolveConfig } from "../../config/load.js";
+import type { Principal } from "../../contracts/caller.js";
 import type { ShareLine } from "../../contracts/status.js";
+import type { Access } from "../../pipeline/access.js";
 import { makeMessage, type RequestMessage } from "../../protocol/message.js";
 import type { Share, ShareHooks } from "./open-share.js";
-import { serveShare } from "./share-socket.js";
+import { planOf, serveShare } from "./share-socket.js";
 
 const PLAN = { servers: [], tools: [], roles: [], unlistedRoles: "allow", asked: [] } as const;
 const message = makeMessage({
@@ -112,4 +115,15 @@ describe("a person whose tools are shared", () => {
     socket.push(null);
     await until(() => ended.length === 1);
   });
+});
+
+it("counts the tools of a role by the role alone: the menu of a principal of that name is not the role's [told-truly]", () => {
+  const config = resolveConfig({ mcpServers: { s: { command: "x" } }, roles: { dev: { allow: ["s"] } } });
+  const access = {
+    // A principal called dev sees nothing now.
+    decide: ({ id }: Principal) => ({ kind: id === "dev" ? "deny" : "allow" }),
+    decideUnderWay: () => ({ kind: "allow" }),
+  } as unknown as Access;
+  const tools = ["a", "b"].map((ownName) => ({ name: `s__${ownName}`, server: "s", ownName }));
+  expect(planOf(config, ["s"], tools, access).roles).toEqual([{ role: "dev", tools: 2 }]);
 });

@@ -1,10 +1,12 @@
 // `toolway share` at the operator's socket: the tools are shared for as long as its connection is open. Lines of JSON: first
-// what to share where, then states and questions out, answers in.
+// what to share where, then the plan, states and questions out, answers in.
 
 import type { Duplex } from "node:stream";
-import type { ShareConfig } from "../../config/config.js";
+import type { Config, ShareConfig } from "../../config/config.js";
 import type { CallStart, Principal } from "../../contracts/caller.js";
+import { ownToolName } from "../../contracts/names.js";
 import type { ShareLine, SharePlan } from "../../contracts/status.js";
+import type { Access } from "../../pipeline/access.js";
 import { Fault } from "../../protocol/errors.js";
 import { jsonHead } from "../../protocol/json-head.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
@@ -12,8 +14,6 @@ import { LineSplitter } from "../../runtime/line-splitter.js";
 import { KIB } from "../../runtime/sizes.js";
 import { demandWanted, refused } from "./asks.js";
 import type { Share, ShareHooks } from "./open-share.js";
-
-export { planOf } from "./plan.js";
 
 export interface ShareGateway {
   begin(settings: ShareConfig, hooks: ShareHooks): Promise<Share>;
@@ -148,4 +148,38 @@ class ShareSocket {
 
 function gone(tool: string): Fault {
   return new Fault("denied", `The person who shares "${tool}" would be asked, and has just stopped to. Not run.`);
+}
+
+/** Of a tool, what has to be known for a plan. */
+interface ListedTool {
+  readonly name: string;
+  readonly server: string;
+  readonly ownName: string;
+  readonly quarantined?: string;
+}
+
+/** What is shared, and with whom: what the operator is shown when a gateway begins to share its tools. */
+export function planOf(
+  config: Config,
+  servers: readonly string[],
+  listed: readonly ListedTool[],
+  access: Access,
+): SharePlan {
+  // What is quarantined is shared with nobody.
+  const tools = listed.filter(({ quarantined }) => quarantined === undefined);
+  const nameOf = ({ name, ownName }: ListedTool) => (servers.length === 1 ? ownName : name);
+  // Menus are of principals, and one may be called as a role is: what a role has is told without them.
+  const sees = (role: string) => (tool: ListedTool) =>
+    access.decideUnderWay({ id: role, role }, tool.server, ownToolName(tool.ownName)).kind === "allow";
+  const isAsked = ({ server, ownName }: ListedTool) => {
+    const entries = config.servers.find(({ name }) => name === server)?.tools;
+    return entries !== undefined && Object.hasOwn(entries, ownName) && entries[ownName]?.ask === true;
+  };
+  return {
+    servers: servers.map((name) => ({ name, tools: tools.filter(({ server }) => server === name).length })),
+    tools: tools.map(nameOf),
+    roles: Object.keys(config.roles).map((role) => ({ role, tools: tools.filter(sees(role)).length })),
+    unlistedRoles: config.unlistedRoles,
+    asked: tools.filter(isAsked).map(nameOf),
+  };
 }

@@ -1,14 +1,14 @@
-// Durable maps and ordered logs as views on the store's one key space. Owns names, encoding and ranges; when and how
+// Durable maps and ordered logs as views on the store's one key space. Owns names, encoding, ranges and revisions; when and how
 // things get to disk is the committer's.
 
 import type { KeyRange, OrderedLog, SharedMap, Versioned } from "../../contracts/store.js";
 import { MIB } from "../../runtime/sizes.js";
 import { checkName, jsonOf, valueBytes } from "../checks.js";
 import { corrupt, toStoreError } from "../store-error.js";
-import type { Write } from "./committer.js";
+import { tellListener } from "../tell.js";
+import type { TrackedChange, Write } from "./committer.js";
 import type { Env } from "./env.js";
 import { after, logKey, logSequence, mapKey, mapKeyText, prefixOf, reachedKey } from "./keys.js";
-import { Revisions } from "./revisions.js";
 
 /** Read at a time by a walk; between two pages no transaction is held, so that old pages can be used again. */
 const PAGE_ENTRIES = 256;
@@ -65,6 +65,60 @@ export function* walk(
     left -= page.length;
     // The smallest key after the last one.
     next = Buffer.concat([last[0], Buffer.of(0)]);
+  }
+}
+
+/** The revision of what was found when counting began, and was not written since. */
+const FOUND = 1;
+
+/**
+ * Revisions of a map's keys, for whoever compares before it writes, and those who watch. Counted in memory: the embedded store has one
+ * process, and a revision means nothing outside it.
+ */
+class Revisions<V> {
+  #last = FOUND;
+  /** Of the keys that were written since, and are there: bounded by the map itself. */
+  readonly #written = new Map<string, number>();
+  /** The last write to a key that is not on disk yet: bounded by what the committer lets wait. */
+  readonly #pending = new Map<string, Promise<void>>();
+  readonly #listeners = new Set<(key: string, value: V | undefined) => void>();
+
+  /** Of a key that has a value. */
+  of(key: string): number {
+    return this.#written.get(key) ?? FOUND;
+  }
+
+  /** The last write to this key that is on its way. */
+  pending(key: string): Promise<void> | undefined {
+    return this.#pending.get(key);
+  }
+
+  watch(listener: (key: string, value: V | undefined) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** One write; undefined deletes. */
+  change(key: string, value: V | undefined): TrackedChange {
+    const revision = ++this.#last;
+    let own: Promise<void> | undefined;
+    const over = () => {
+      if (this.#pending.get(key) === own) this.#pending.delete(key);
+    };
+    return {
+      revision,
+      sent: (commit) => {
+        own = commit;
+        this.#pending.set(key, commit);
+      },
+      committed: () => {
+        over();
+        if (value === undefined) this.#written.delete(key);
+        else this.#written.set(key, revision);
+        for (const listener of this.#listeners) tellListener("the store", () => listener(key, value));
+      },
+      failed: over,
+    };
   }
 }
 

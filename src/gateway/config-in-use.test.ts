@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { resolveConfig } from "../config/load.js";
-import { keepEntries } from "./kept-entries.js";
+import { keepEntries } from "./config-in-use.js";
 
 const read = (servers: object) => resolveConfig({ mcpServers: servers } as object, { wrongEntries: "keep", env: {} });
 const namesOf = (of: readonly { name: string }[]) => of.map(({ name }) => name);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { EngineStatus } from "../../contracts/engine/engine.js";
-import { retryWhenStale } from "./staleness.js";
+import { retryWhenStale } from "./open.js";
 
 const away: EngineStatus = {
   state: "away",
