@@ -23,9 +23,8 @@ import {
 } from "./limits.js";
 import { LivePeers, type MailSender } from "./live-peers.js";
 import { MailStore } from "./mail-store.js";
-import { type Answerable, Mailbox, type Subscription } from "./mailbox.js";
+import { type Answerable, BindWrite, Mailbox, PendingHandOuts, type Subscription } from "./mailbox.js";
 import type { BrokerInside } from "./operator.js";
-import { BindWrite, PendingHandOuts } from "./pending-hand-outs.js";
 import { type Consumer, type Ended, keyOf } from "./queue-terms.js";
 import {
   bindingOf,

@@ -5,8 +5,7 @@ import type { Log } from "../../observe/log.js";
 import type { ElapsedClock } from "../elapsed-clock.js";
 import { RETRY_MS } from "./limits.js";
 import type { MailStore } from "./mail-store.js";
-import type { Mailbox, Subscription } from "./mailbox.js";
-import type { BindWrite } from "./pending-hand-outs.js";
+import type { BindWrite, Mailbox, Subscription } from "./mailbox.js";
 import type { Consumer, HandOut } from "./queue-terms.js";
 import { type Letter, messageOf } from "./record.js";
 

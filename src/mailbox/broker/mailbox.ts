@@ -1,17 +1,73 @@
-// One mailbox of a broker: its queue, the consumers that take from it and how they are reached (their subscriptions), and
-// whom its owner may answer.
+// One mailbox of a broker: its queue, the consumers that take from it, how they are reached and what is on its way to each (their
+// subscriptions), and whom its owner may answer. No I/O: the broker writes, and says here what came of it.
 
 import type { RoomAccount } from "../../runtime/memory/shared-room.js";
 import { ownerOf } from "../wire/address.js";
 import type { MessageName } from "../wire/frames.js";
 import { MAX_ANSWERABLE, QUEUE_LIMITS } from "./limits.js";
-import type { PendingHandOuts } from "./pending-hand-outs.js";
 import { MailboxQueue } from "./queue.js";
-import { type Consumer, keyOf } from "./queue-terms.js";
+import { type Consumer, type HandOut, keyOf, type QueuedMessage } from "./queue-terms.js";
 import type { Letter } from "./record.js";
 
 /** What may be answered no longer is forgotten so many at a time: there are at most so many beyond the bound. */
 const FORGOTTEN_AT_ONCE = MAX_ANSWERABLE / 4;
+
+/** One write to the store: whom these messages were handed to. */
+export class BindWrite {
+  readonly given: HandOut[] = [];
+  /** It is on disk. */
+  isStored = false;
+}
+
+interface Pending {
+  readonly given: HandOut;
+  /** Undefined: the store knew it before. */
+  readonly write: BindWrite | undefined;
+}
+
+/**
+ * Hand-outs to one consumer that have not left: the store must know first whom a message was handed to. They leave in the order in which
+ * the queue gave them, so what needs no write of its own waits behind what does. They are not more than the consumer's window, once for
+ * each of the leases that ran out before a write came back.
+ */
+export class PendingHandOuts {
+  #pending: Pending[] = [];
+
+  get isEmpty(): boolean {
+    return this.#pending.length === 0;
+  }
+
+  push(given: HandOut, write: BindWrite | undefined): void {
+    this.#pending.push({ given, write });
+  }
+
+  /** The next one that may leave now. */
+  next(): HandOut | undefined {
+    const [first] = this.#pending;
+    if (first === undefined || first.write?.isStored === false) return undefined;
+    this.#pending.shift();
+    return first.given;
+  }
+
+  /** The write failed: what waited for it does not leave, nor does what the queue gave after it. */
+  giveUp(write: BindWrite): HandOut[] {
+    const at = this.#pending.findIndex((one) => one.write === write);
+    return at < 0 ? [] : this.#pending.splice(at).map(({ given }) => given);
+  }
+
+  /** The consumer has gone: nothing leaves any more. */
+  takeAll(): HandOut[] {
+    return this.#pending.splice(0).map(({ given }) => given);
+  }
+
+  /** Takes a message out. False: it has left, or was never here. */
+  take(message: QueuedMessage): boolean {
+    const before = this.#pending.length;
+    if (before === 0) return false;
+    this.#pending = this.#pending.filter(({ given }) => given.message !== message);
+    return this.#pending.length < before;
+  }
+}
 
 /** How a consumer is reached. */
 export interface Subscription {
