@@ -1,8 +1,26 @@
-// What is logged of lists that could not be read: those that failed together, as all do where nobody answers, in one line,
-// with when they are read again. It does not read them.
+// Lists that could not be read: when they are tried again by themselves, since no call can ask for what is not listed, and what is
+// logged of them. It does not read them.
 
+import type { Supervision } from "../../contracts/server-spec.js";
 import type { ListKind } from "../../contracts/upstream.js";
+import type { FaultCode } from "../../protocol/errors.js";
+import { backoffCeiling } from "../../runtime/backoff.js";
 import { sentence } from "../../runtime/expected-error.js";
+
+const FIRST_RETRY_MS = 1_000;
+const LAST_RETRY_MS = 60_000;
+/** Credentials do not mend themselves; other clients were seen to ask 8,600 times a day. */
+const UNAUTHORIZED_RETRY_MS = 15 * 60_000;
+
+/** `failures` are those since the lists were last read; `code` is of the last fault. */
+export function listRetryMs(
+  { listRetryMs: maxMs = LAST_RETRY_MS }: Pick<Supervision, "listRetryMs">,
+  failures: number,
+  code: FaultCode | undefined,
+): number {
+  if (code === "unauthorized") return UNAUTHORIZED_RETRY_MS;
+  return backoffCeiling(failures, { baseMs: FIRST_RETRY_MS, maxMs });
+}
 
 const WORDS: Readonly<Record<ListKind, string>> = {
   tools: "tools",
@@ -17,6 +35,7 @@ export interface ToldFaultsDeps {
   retryInMs(): number | undefined;
 }
 
+/** Those that failed together, as all do where nobody answers, are told in one line, with when they are read again. */
 export class ToldFaults {
   readonly #deps: ToldFaultsDeps;
   /** Those of this turn, by the reason. */
