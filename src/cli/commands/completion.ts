@@ -85,6 +85,8 @@ async function rolesOf(words: readonly string[], configPath: string | undefined,
 
 /** What a shell takes as one word, whatever it stands beside. */
 const PLAIN_WORD = /^[\w.@#:+-]+$/;
+/** A name with a blank or a control character is no word to complete. */
+const NO_WORD = /[\s\p{C}]/u;
 /** Kinds that a broker by itself knows, as the verbs that take them ask it. */
 const DEFAULT_PRINCIPAL = "default";
 const OF_BROKERS: readonly string[] = ["mailbox", "token"];
@@ -94,8 +96,11 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
     const at = words.lastIndexOf(flag);
     return at < 0 ? undefined : words[at + 1];
   };
-  if (kind === "entry") return (await import("../edit/index.js")).entryNames(configPathFor(after("--config"), io));
-  if (kind === "importable") return (await import("../edit/index.js")).importableNames(io);
+  if (kind === "entry" || kind === "importable") {
+    const { entryNames, importableNames } = await import("../edit/index.js");
+    const found = kind === "entry" ? entryNames(configPathFor(after("--config"), io)) : importableNames(io);
+    return found.filter((name) => !NO_WORD.test(name));
+  }
   if (kind === "role") return rolesOf(words, configPathFor(after("--config"), io), io);
   if (kind === "paired") {
     const { pairedMailboxes } = await import("../mailbox/join-pair.js");

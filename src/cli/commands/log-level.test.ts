@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { fakeGateway, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
-import { withLogOptions } from "../line/log-options.js";
+import { withLogOptions } from "./serve.js";
 
 beforeEach(makeFolder);
 

@@ -9,7 +9,6 @@ import { sourceFor } from "../gateway/source.js";
 import { configArg, defineCommand, fileOption, folderOption } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
 import { type Io, note, print, Stopped } from "../line/io.js";
-import { logOptions, withLogOptions } from "../line/log-options.js";
 import { drainMsOf, drainOption } from "../line/times.js";
 import { banner, bannerJson } from "../text/banner.js";
 
@@ -34,6 +33,36 @@ export function servingOptions({ listen, state, noAuth, scheme, drain }: Serving
     ...drainOption(`${drain} Default: 22.`),
     json: { description: "Prints where it listens as one line of JSON, for scripts." },
   } as const;
+}
+
+/** How much is logged and in which form. They go before the variables. */
+const logOptions = {
+  logLevel: {
+    value: "LEVEL",
+    choices: ["debug", "info", "warn", "error"],
+    description: "How much is logged. Default: TOOLWAY_LOG_LEVEL, else info.",
+  },
+  logFormat: {
+    value: "FORM",
+    choices: ["text", "json"],
+    description: "For people, or for machines. Default: TOOLWAY_LOG_FORMAT, else text.",
+  },
+} as const;
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+interface LogInput {
+  readonly logLevel?: string | undefined;
+  readonly logFormat?: string | undefined;
+}
+
+/** The environment as it would be had the variables been set. */
+export function withLogOptions(env: Env, { logLevel, logFormat }: LogInput): Env {
+  return {
+    ...env,
+    ...(logLevel === undefined ? {} : { TOOLWAY_LOG_LEVEL: logLevel }),
+    ...(logFormat === undefined ? {} : { TOOLWAY_LOG_FORMAT: logFormat }),
+  };
 }
 
 export const serve = defineCommand({

@@ -67,6 +67,11 @@ export function listServers(input: ListInput, io: Io): ExitCode {
   return Exit.usage;
 }
 
+/** For completion, with no gateway that runs. */
+export function entryNames(path: string | undefined): readonly string[] {
+  return path === undefined ? [] : Object.keys(serversInText(readConfigText(path)));
+}
+
 function stateOf(misconfigured: string | undefined, fatal: ConfigError | undefined, style: Style): string {
   if (fatal !== undefined) return style.red("unusable");
   return misconfigured === undefined ? "on" : style.yellow("misconfigured");

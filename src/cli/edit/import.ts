@@ -85,6 +85,11 @@ export function importServers(input: ImportInput, io: Io): ExitCode {
   return Exit.ok;
 }
 
+/** The servers of the clients on this machine, for completion. */
+export function importableNames({ home, cwd, env }: Io): readonly string[] {
+  return importConfigs({ home, cwd, env, platform: process.platform }).names;
+}
+
 /** The words of the line that narrowed it, to be typed once more. */
 function narrowing({ from, only, exclude, allProjects }: ImportInput): string[] {
   const option = (flag: string, values: readonly string[]) =>

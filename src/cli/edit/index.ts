@@ -4,6 +4,5 @@
 export { listClients } from "../setup/list.js";
 export { setUp } from "../setup/setup.js";
 export { addToConfig } from "./add.js";
-export { listServers, removeFromConfig } from "./entries.js";
-export { importServers } from "./import.js";
-export { entryNames, importableNames } from "./names.js";
+export { entryNames, listServers, removeFromConfig } from "./entries.js";
+export { importableNames, importServers } from "./import.js";
