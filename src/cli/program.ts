@@ -1,7 +1,7 @@
 // Runs the command that was asked for, and turns whatever comes of it into an exit code and a message. It never ends
 // the process.
 
-import { ExpectedError, type ExpectedKind, messageOf } from "../runtime/expected-error.js";
+import { ExpectedError, type ExpectedKind, messageOf, stackOf } from "../runtime/expected-error.js";
 import { commands } from "./commands/index.js";
 import { Exit, type ExitCode, UserError } from "./line/errors.js";
 import { hintsFor } from "./line/hints.js";
@@ -97,8 +97,4 @@ function isAbort(error: unknown): boolean {
 function noteStack(error: ExpectedError, io: Io): void {
   if (error.kind === "failed" || error.kind === "cancelled") note(io, stackOf(error));
   if (error.cause !== undefined) note(io, stackOf(error.cause));
-}
-
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

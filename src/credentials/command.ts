@@ -4,7 +4,7 @@
 import { spawn } from "node:child_process";
 import type { BearerSource } from "../contracts/server-spec.js";
 import type { Fault } from "../protocol/errors.js";
-import { sentence } from "../runtime/expected-error.js";
+import { capital, sentence } from "../runtime/expected-error.js";
 import { ProcessGroup } from "../runtime/processes/group.js";
 import type { Reaper } from "../runtime/processes/reaper.js";
 import { MARKER_VARIABLE } from "../runtime/processes/reaper-marker.js";
@@ -125,8 +125,4 @@ const TOKEN_LIKE = /(?<![\w./:~+=-])(?=[\w.~+=-]*\d)(?=[\w.~+=-]*[A-Za-z])[\w.~+
 /** The user's own, without what is Toolway's: its tokens are for nobody else. */
 function ownEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("TOOLWAY_")));
-}
-
-function capital(name: string): string {
-  return name.charAt(0).toUpperCase() + name.slice(1);
 }

@@ -2,8 +2,8 @@
 // it lose the login. A claim stands in a map that all of them read; one whose gateway died is taken over when it has stood
 // still for longer than any renewal lasts, by the clock of whoever waits.
 
-import { setTimeout as sleep } from "node:timers/promises";
 import type { SharedMap } from "../contracts/store.js";
+import { sleep } from "../runtime/wait.js";
 
 /** A renewal ends after 30 s, and is then written. */
 const CLAIM_MS = 40_000;

@@ -2,6 +2,7 @@
 // has no room for is dropped and counted.
 
 import type { Writable } from "node:stream";
+import { stackOf } from "../runtime/expected-error.js";
 import { visible, visibleJson } from "../runtime/visible.js";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -149,7 +150,7 @@ export function fieldsText(fields: LogFields): string {
 
 /** Errors have no members of their own to show; their stack says where. */
 function plain(value: unknown): unknown {
-  return value instanceof Error ? (value.stack ?? value.message) : value;
+  return value instanceof Error ? stackOf(value) : value;
 }
 
 /** Known without making its text. */

@@ -1,6 +1,7 @@
 // What is said of a kept write: to its agent where the disk has not taken it, and to the log.
 
 import { Fault } from "../protocol/errors.js";
+import { messageOf } from "../runtime/expected-error.js";
 import type { KeptWrite } from "./lanes/lane.js";
 import { COMMIT_MS, ENGINE_COMMIT_MS } from "./lanes/limits.js";
 import { STATE_WORDS } from "./lanes/write.js";
@@ -12,7 +13,7 @@ export const NOT_ON_DISK =
 
 /** Of a call that could not be written down, for this reason. */
 export function notTakenFault(error: unknown): Fault {
-  const why = error instanceof Error ? error.message : String(error);
+  const why = messageOf(error);
   if ((error as { code?: unknown }).code === "unknown") {
     return new Fault("outcome-unknown", `Whether it was queued is unknown: ${why}`);
   }

@@ -1,7 +1,6 @@
 // What agents asked of servers that outlives a request: log levels and subscriptions. Kept in the sessions; sent on
 // as the lowest level that anyone asked for, and told again to every new connection.
 
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../contracts/caller.js";
 import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
@@ -10,6 +9,7 @@ import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { LoggingLevel } from "../protocol/log-levels.js";
 import { isRefusal, isUndecided } from "../protocol/reply.js";
+import { sleepUnref } from "../runtime/wait.js";
 import { CallWrapper } from "./call-wrapper.js";
 import type { OpenAgents } from "./open-agents.js";
 
@@ -48,7 +48,7 @@ export class Subscriptions {
       const connection = server.sessionConnection(caller);
       if (connection?.isReady === true) told.push(this.#level(connection, level));
     }
-    if (told.length > 0) await Promise.race([Promise.all(told), sleep(LEVEL_WAIT_MS, undefined, { ref: false })]);
+    if (told.length > 0) await Promise.race([Promise.all(told), sleepUnref(LEVEL_WAIT_MS)]);
   }
 
   /**

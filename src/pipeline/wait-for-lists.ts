@@ -6,6 +6,7 @@ import type { AgentCall } from "../contracts/service.js";
 import type { ListKind } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply } from "../protocol/reply.js";
+import { resultWithin } from "../runtime/wait.js";
 
 /** The first tries of those of these servers whose lists may yet bring what is asked for. */
 export function unreadLists(servers: Servers, names: readonly string[]): Promise<void>[] {
@@ -112,13 +113,8 @@ export function renewalsOf(
 }
 
 /** Resolves when the readings have ended, or when that takes too long. */
-export function renewed(readings: readonly Promise<void>[], withinMs = RENEWAL_MS): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, withinMs);
-  });
-  const inTime = Promise.all(readings).then(() => clearTimeout(timer));
-  return Promise.race([inTime, late]);
+export async function renewed(readings: readonly Promise<void>[], withinMs = RENEWAL_MS): Promise<void> {
+  await resultWithin(Promise.all(readings), withinMs);
 }
 
 /** The servers' deadlines to connect bound the wait. `act` is not run for a call that was taken back meanwhile. */

@@ -18,9 +18,19 @@ export function sentence(text: string): string {
   return trimmed === "" || /[.?!…]["'`)\]]?$/.test(trimmed) ? trimmed : `${trimmed}.`;
 }
 
+/** As a text begins. */
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** What anything that was thrown says. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The same, with the place where it was thrown. */
+export function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
 /** Codes of what stood in the command line or the environment: what cannot be used, and names that there are not. */

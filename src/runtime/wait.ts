@@ -63,6 +63,14 @@ export async function abortable<T>(work: Promise<T>, signal: AbortSignal | undef
   return await Promise.race([work, aborted]).finally(() => signal.removeEventListener("abort", onAbort));
 }
 
+/** Until the signal fires, which it may have done already. */
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    if (signal.aborted) done();
+    else signal.addEventListener("abort", () => done(), { once: true });
+  });
+}
+
 /** Until the time is over, or the signal fires: whoever asks looks which. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((done) => {
@@ -80,4 +88,9 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
 /** Until the time is over, whatever happens. */
 export function sleep(ms: number): Promise<void> {
   return new Promise((done) => setTimeout(done, ms));
+}
+
+/** The same, and keeps no process alive: in one that has nothing else to do, it never ends. */
+export function sleepUnref(ms: number): Promise<void> {
+  return new Promise((done) => setTimeout(done, ms).unref());
 }

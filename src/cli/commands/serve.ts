@@ -4,6 +4,7 @@
 import { resolve } from "node:path";
 import { DEFAULT_LISTEN, type ListenAddress, parseListen } from "../../config/config.js";
 import { isLoopback } from "../../runtime/addresses.js";
+import { untilAborted } from "../../runtime/wait.js";
 import { gatewayPort, type StartedGateway, type StartOptions } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { configArg, defineCommand, fileOption, folderOption } from "../line/command.js";
@@ -125,7 +126,7 @@ export const serve = defineCommand({
 
 export async function untilStopped(started: StartedGateway, drainMs: number | undefined, io: Io): Promise<0> {
   io.onHangUp?.(() => void started.reload());
-  const asked = await Promise.race([started.stopAsked, aborted(io.signal)]);
+  const asked = await Promise.race([started.stopAsked, untilAborted(io.signal)]);
   noteStopping(io);
   const { reason } = io.signal;
   const why = asked === undefined ? (reason instanceof Stopped ? reason.by : "stopped") : "toolway down";
@@ -136,13 +137,6 @@ export async function untilStopped(started: StartedGateway, drainMs: number | un
 /** To whoever has just typed Ctrl-C: calls may take long to end, and nothing would be seen until then. */
 export function noteStopping(io: Io): void {
   if (io.isErrTTY) note(io, "\nStopping as soon as the calls in flight have ended; Ctrl-C again stops at once.");
-}
-
-function aborted(signal: AbortSignal): Promise<undefined> {
-  return new Promise((done) => {
-    if (signal.aborted) done(undefined);
-    signal.addEventListener("abort", () => done(undefined), { once: true });
-  });
 }
 
 export function listenOption(text: string | undefined): ListenAddress | undefined {

@@ -1,6 +1,7 @@
 // `toolway executor` at work: opens its doors, tells what happens, and ends when told to; or says what it would do.
 
 import type { ExecutorLog } from "../../executor/wire/types.js";
+import { untilAborted } from "../../runtime/wait.js";
 import { logOf } from "../gateway/log-of.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
 import { type Io, note, print, printJson, Stopped } from "../line/io.js";
@@ -70,10 +71,7 @@ function toldOf(io: Io, tell: Tell): ExecutorLog {
 }
 
 async function untilStopped(io: Io, log: ExecutorLog): Promise<void> {
-  await new Promise<void>((done) => {
-    if (io.signal.aborted) done();
-    io.signal.addEventListener("abort", () => done(), { once: true });
-  });
+  await untilAborted(io.signal);
   const { reason } = io.signal;
   if (io.isErrTTY) note(io, "\nStopping when the requests under way have ended; Ctrl-C again stops at once.");
   else {

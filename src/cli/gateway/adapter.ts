@@ -18,7 +18,7 @@ import type { Gateway, ServerStart } from "../../gateway/gateway.js";
 import { boundedWrite, type Log } from "../../observe/log.js";
 import { Fault } from "../../protocol/errors.js";
 import { realPath, StateDirError, stateRootFor } from "../../runtime/state-dir.js";
-import { sleep } from "../../runtime/wait.js";
+import { sleep, untilAborted } from "../../runtime/wait.js";
 import { keepCodeSoon } from "../code/keep-code.js";
 import { UserError } from "../line/errors.js";
 import { logOf } from "./log-of.js";
@@ -343,10 +343,7 @@ const LOOK_MS = 200;
 
 /** Is the gateway, until its own agent has gone, and with it all that joined meanwhile. */
 async function serveOwn(gateway: Gateway, signal: AbortSignal, agent: Promise<void>): Promise<void> {
-  const stopped = new Promise<void>((done) => {
-    if (signal.aborted) done();
-    signal.addEventListener("abort", () => done(), { once: true });
-  });
+  const stopped = untilAborted(signal);
   try {
     await Promise.race([agent, stopped]);
     while (!signal.aborted && (gateway.runs.size > 0 || isUsed(gateway.status()))) {

@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
+import { sleep } from "../../runtime/wait.js";
 import type { GatewaySource } from "../gateway/port.js";
 import type { HeldLine } from "./hold.js";
 import { RunError } from "./run-error.js";
@@ -56,7 +57,7 @@ export async function reachOrStart(
       child = launch(source, port, cwd);
     }
     if (performance.now() > deadline) throw failed(source, child);
-    await new Promise((done) => setTimeout(done, LOOK_MS));
+    await sleep(LOOK_MS);
   }
 }
 

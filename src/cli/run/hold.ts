@@ -6,6 +6,7 @@ import type { RunLine, RunRequest, RunSummary } from "../../contracts/runs.js";
 import { CodedError } from "../../runtime/expected-error.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { KIB } from "../../runtime/sizes.js";
+import { sleepUnref } from "../../runtime/wait.js";
 
 /** Facts of a run, or the closing figures of one. */
 const MAX_LINE_BYTES = 64 * KIB;
@@ -107,7 +108,7 @@ export class RunHold {
   async #comeBack(): Promise<void> {
     const { run, secret = "", url } = this.first;
     for (let waitMs = FIRST_WAIT_MS; !this.#isOver; waitMs = Math.min(waitMs * 2, LAST_WAIT_MS)) {
-      await new Promise((done) => setTimeout(done, waitMs).unref());
+      await sleepUnref(waitMs);
       const socket = await this.#tryAgain();
       if (socket === undefined) continue;
       const link = new Link(socket);

@@ -3,13 +3,13 @@
 
 import { isPlaceUnder, isTrivial, isUrl, SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import { Redactor } from "../../runtime/redact/redactor.js";
+import { REDACTED } from "../../runtime/redact/safe-url.js";
 import { type SecretSource, secretsOf } from "../../runtime/redact/secrets-of.js";
 import { isObject } from "../../runtime/words/json-object.js";
 
 type Entry = Readonly<Record<string, unknown>>;
 
 const HIDDEN = "(hidden)";
-const REDACTED = "[redacted]";
 
 /** `${NAME}` and `${env:NAME}`, with what stands for it where it is not set. */
 const VARIABLE = /\$\{(?:env:)?([A-Za-z_]\w*)(?::-((?:[^{}]|\$\{[^{}]*\})*))?\}/g;

@@ -8,6 +8,7 @@ import type { WebSocketServer } from "ws";
 import type { Principal } from "../../contracts/caller.js";
 import { CLOSING, DENIED, LIMIT, UNAUTHORIZED, UNAVAILABLE } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
+import { capital } from "../../runtime/expected-error.js";
 import { HalfRead } from "../../sockets/half-read.js";
 import { SESSION_HEADER } from "../../sockets/protocol.js";
 import { SOCKET_OPTIONS, Socket } from "../../sockets/socket.js";
@@ -195,11 +196,11 @@ export class UpgradeDoors {
     const at = this.#doorAt(path);
     if (headers.origin !== undefined) {
       const who = at === undefined ? [...this.#doors.keys()].join(" and ") : at.door.path;
-      return refused(403, DENIED, `${capitalized(who)} are no web pages: an Origin is refused.`);
+      return refused(403, DENIED, `${capital(who)} are no web pages: an Origin is refused.`);
     }
     if (at === undefined) {
       const doors = [...this.#doors.values()].map(
-        (one) => `${capitalized(one.path)} dial in at /${one.path}${one.hasNames ? "/<name>" : ""}.`,
+        (one) => `${capital(one.path)} dial in at /${one.path}${one.hasNames ? "/<name>" : ""}.`,
       );
       return refused(404, ErrorCode.invalidRequest, `Nothing is here for WebSockets. ${doors.join(" ")}`);
     }
@@ -255,10 +256,6 @@ function refuseUpgrade(socket: Duplex, { status, code, why }: Refused): void {
 
 export function refused(status: Refused["status"], code: number, why: string): Refused {
   return { status, code, why };
-}
-
-function capitalized(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
 // A request that offers another protocol which we do not speak is served as if it had not offered it, as HTTP wants it:

@@ -2,10 +2,10 @@
 // session that it still has, so that it goes on. What is said on the socket is the executor's business.
 
 import { hostname } from "node:os";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type BackoffLimits, fullJitter } from "../../runtime/backoff.js";
 import { messageOf } from "../../runtime/expected-error.js";
 import { safeAddress } from "../../runtime/redact/safe-url.js";
+import { pause } from "../../runtime/wait.js";
 import { DialError, dialSocket } from "../../sockets/dial.js";
 import { MACHINE_HEADER, SESSION_HEADER } from "../../sockets/protocol.js";
 import { Close, type Socket } from "../../sockets/socket.js";
@@ -88,8 +88,7 @@ class Dialer {
       const retryMs = Math.round(fullJitter(this.#attempt++, Math.random(), limits));
       this.#tell(why);
       this.#options.onState?.({ state: "waiting", why, retryMs });
-      // Rejects when it is to stop, which is looked at next.
-      await sleep(retryMs, undefined, { signal }).catch(() => {});
+      await pause(retryMs, signal);
     }
   }
 

@@ -1,7 +1,7 @@
 // An executor: makes HTTP requests for whoever is at the other end of the sockets that it is given, whichever side
 // opened them. What it may reach is `destinations`; who may ask is decided before a socket comes here.
 
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../../runtime/wait.js";
 import { HANDSHAKE_MS } from "../../sockets/limits.js";
 import { Close, type Socket } from "../../sockets/socket.js";
 import type { Destinations } from "../allow/destinations.js";

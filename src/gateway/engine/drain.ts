@@ -4,6 +4,7 @@
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import { DRAIN_NOTICE_MS } from "../../contracts/status.js";
 import { CodedError } from "../../runtime/expected-error.js";
+import { sleepUnref } from "../../runtime/wait.js";
 
 /** The question that a gateway is asked by another. */
 const KIND = "drain";
@@ -28,7 +29,7 @@ export class DrainError extends CodedError<"not-found" | "denied"> {
 export async function balancersTold({ self, partitions }: GatewayEngine): Promise<void> {
   if (partitions.gateways().every(({ gateway, isLeaving }) => gateway === self || isLeaving)) return;
   // Whoever is stopped meanwhile has nothing to wait for.
-  await new Promise((told) => setTimeout(told, DRAIN_NOTICE_MS).unref());
+  await sleepUnref(DRAIN_NOTICE_MS);
 }
 
 export class Drain {

@@ -2,10 +2,10 @@
 // afterwards, and sentences about what that means. It knows nothing of what gateways keep there.
 
 import { randomBytes, randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import type { EngineAccess } from "../../contracts/settings.js";
 import { messageOf } from "../../runtime/expected-error.js";
+import { sleep } from "../../runtime/wait.js";
 import { type Engine, engineAddress, openEngine } from "../../store/nats/connection.js";
 import { type EngineFacts, type EnginePromise, enginePromises } from "../../store/nats/versions.js";
 import { engineFacts } from "./facts.js";

@@ -1,10 +1,10 @@
 // An engine's prefix as an end of a move: the maps that all gateways share, and the partitions of what is queued. Of these it
 // reads without shutting anybody out, and takes only those that it writes to; all of them when a move away from it begins.
 
-import { setTimeout as sleep } from "node:timers/promises";
 import type { EngineSettings } from "../../contracts/settings.js";
 import type { SharedMap, Store } from "../../contracts/store.js";
 import { createTextVault, createVault, type TextVault } from "../../runtime/seal.js";
+import { sleep } from "../../runtime/wait.js";
 import { type Engine, engineAddress, openEngine } from "../../store/nats/connection.js";
 import { findNatsStores, maxSealedBytes, type NatsStores, openNatsStores } from "../../store/nats/store.js";
 import { type GatewayRecord, gatewayOf, LEASE_MS } from "../../store/ownership/ownership.js";

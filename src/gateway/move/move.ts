@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import type { EngineSettings } from "../../contracts/settings.js";
 import type { Store } from "../../contracts/store.js";
 import { systemClock } from "../../runtime/clock.js";
+import { capital } from "../../runtime/expected-error.js";
 import { idOf, markOf, type StateMark, setId, setMark } from "../state/mark.js";
 import { refusalOf } from "../state/mark-text.js";
 import { EngineSide } from "./engine-side.js";
@@ -394,8 +395,4 @@ function digestsOf(queue: ReadonlyMap<number, readonly PlacedItem[]>): Map<numbe
 
 function appendOf(item: PlacedItem, partition: number): Append {
   return { partition, name: item.name, atMs: item.atMs, texts: item.texts };
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

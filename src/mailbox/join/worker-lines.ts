@@ -1,5 +1,6 @@
 // The lines of a worker: one for each broker and token, shared by all the mailboxes that are used through it.
 
+import { messageOf } from "../../runtime/expected-error.js";
 import { type BrokerLine, type LineEvents, openLine } from "../peer/line.js";
 import { WORKER_INBOX } from "../wire/address.js";
 import { type DialFailure, WorkerLine } from "./worker-line.js";
@@ -69,6 +70,5 @@ export class WorkerLines {
 }
 
 function failureOf(error: unknown): DialFailure {
-  const why = error instanceof Error ? error.message : String(error);
-  return { why, final: error instanceof Error && "final" in error && error.final === true };
+  return { why: messageOf(error), final: error instanceof Error && "final" in error && error.final === true };
 }

@@ -1,9 +1,8 @@
 // One child's process group: signals to all of it, and the certain end of it. It knows nothing of messages.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../clock.js";
-import { resultWithin } from "../wait.js";
+import { resultWithin, sleep } from "../wait.js";
 import type { Reaper } from "./reaper.js";
 import { groupIsAlive } from "./reaper-marker.js";
 

@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../wait.js";
 
 /** `<hash of the state directory>.<gateway instance>.<number of the child>`: each prefix names a larger family. */
 export const MARKER_VARIABLE = "TOOLWAY_CHILD_OF";

@@ -6,6 +6,7 @@ import { DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType, type Str
 import type { Store } from "../../contracts/store.js";
 import { systemClock } from "../../runtime/clock.js";
 import type { TextVault } from "../../runtime/seal.js";
+import { sleepUnref } from "../../runtime/wait.js";
 import { CommitRoom } from "../commits/room.js";
 import { HEAD_BYTES, openCommitStore } from "../commits/store.js";
 import type { TryPace } from "../commits/stream.js";
@@ -50,7 +51,7 @@ export interface PartitionName {
 const realPace: TryPace = {
   now: systemClock.now,
   random: Math.random,
-  sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
+  sleep: sleepUnref,
 };
 
 export async function openNatsStores(options: NatsStoreOptions): Promise<NatsStores> {

@@ -4,7 +4,7 @@ import type { ExecutorError } from "../../executor/wire/types.js";
 import { Fault, type FaultOptions, type FaultReason, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { ModernError } from "../../protocol/modern.js";
-import { sentence } from "../../runtime/expected-error.js";
+import { capital, sentence } from "../../runtime/expected-error.js";
 import { certificateFault } from "../../runtime/network/certificates.js";
 import { type Redactor, withoutRedacted } from "../../runtime/redact/redactor.js";
 import { saysNothingOfEra } from "../era/verdict.js";
@@ -228,10 +228,6 @@ function notHttp(url: string, code: string, cause: Error): Fault {
 /** Node's parser gave up on what came; an end in the middle is a cut. */
 function isUnreadable(code: string): boolean {
   return code.startsWith("HPE_") && !code.includes("EOF");
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 interface ConnectHint {

@@ -2,7 +2,6 @@
 // call is sent again with the answers, until the server is content. Modern agents do that themselves.
 
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../../contracts/caller.js";
 import type { OwnName } from "../../contracts/names.js";
 import type { WayNotes } from "../../contracts/service.js";
@@ -21,6 +20,7 @@ import {
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { type MemberTexts, scanMembers } from "../../protocol/scan.js";
 import { Bag, NOWHERE } from "../../runtime/table.js";
+import { sleepUnref } from "../../runtime/wait.js";
 import type { CallSender } from "../link/own-call.js";
 import { toLegacyError } from "./translate.js";
 
@@ -212,7 +212,7 @@ class CallInRounds implements UpstreamCall {
       }
       const responses = await this.#gather(message);
       if (this.#done) return;
-      if (responses === undefined) await sleep(REPEAT_MS * 2 ** (this.#rounds - 1), undefined, { ref: false });
+      if (responses === undefined) await sleepUnref(REPEAT_MS * 2 ** (this.#rounds - 1));
       if (this.#done) return;
       const added: [string, string][] = responses === undefined ? [] : [["inputResponses", responses]];
       const state = locate(message, ["result", "requestState"]);

@@ -2,7 +2,6 @@
 // It carries messages; what they mean, and whether the server is started again, is decided elsewhere.
 
 import type { Readable } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { StdioTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { systemClock } from "../../runtime/clock.js";
@@ -15,6 +14,7 @@ import { MARKER_VARIABLE } from "../../runtime/processes/reaper-marker.js";
 import type { Redactor } from "../../runtime/redact/redactor.js";
 import { redactorFor } from "../../runtime/redact/secrets-of.js";
 import { Table } from "../../runtime/table.js";
+import { sleepUnref } from "../../runtime/wait.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { childEnvironment } from "./child-env.js";
 import { type OutputPair, openOutputPair } from "./output.js";
@@ -361,7 +361,7 @@ export class StdioLink implements Link {
     if (running === undefined) return;
     // While closing, the rest of the group still has its grace.
     if (this.#closing === undefined) void running.group.kill();
-    await Promise.race([pipesEnded, sleep(DRAIN_MS, undefined, { ref: false })]);
+    await Promise.race([pipesEnded, sleepUnref(DRAIN_MS)]);
     running.output.destroy();
     running.child.stderr.destroy();
     this.#splitter.abandon();
