@@ -1,20 +1,13 @@
 // Addresses of views: a path, and filters in its query. Links are followed without a load.
 
 import { computed, signal } from "@preact/signals";
+import { decoded } from "../src/runtime/words/percent.js";
 
 const here = signal(new URL(location.href));
 
+/** What somebody typed may be no code at all: then it stands for itself, and the view says that there is no such thing. */
 export const path = computed(() => here.value.pathname.split("/").slice(1).map(decoded));
 export const query = computed(() => here.value.searchParams);
-
-/** What somebody typed may be no code at all (`%zz`): then it stands for itself, and the view says that there is no such thing. */
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
 
 export function go(href: string): void {
   history.pushState(null, "", href);

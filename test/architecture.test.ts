@@ -31,7 +31,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/login": "cli/line contracts credentials protocol runtime",
   "cli/mailbox":
     "cli/gateway cli/line cli/text config contracts contracts/control mailbox/pairing mailbox/peer mailbox/wire runtime runtime/words",
-  "cli/run": "agents/run cli/gateway cli/line contracts runtime runtime/processes",
+  "cli/run": "agents/run cli/gateway cli/line cli/text contracts runtime runtime/processes",
   "cli/outbox": "cli/gateway cli/line cli/text contracts",
   "cli/state": "cli/gateway cli/line cli/text config contracts",
   "cli/setup":
@@ -50,7 +50,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   endpoint:
     "contracts contracts/engine endpoint/http endpoint/legacy endpoint/legacy/streams endpoint/modern endpoint/session protocol runtime runtime/memory",
   "endpoint/http":
-    "contracts contracts/engine endpoint/session protocol runtime runtime/memory runtime/network runtime/turns sockets",
+    "contracts contracts/engine endpoint/session protocol runtime runtime/memory runtime/network runtime/turns runtime/words sockets",
   "endpoint/legacy":
     "contracts contracts/engine endpoint/http endpoint/legacy/streams endpoint/session endpoint/stdio protocol runtime runtime/memory",
   "endpoint/legacy/streams": "endpoint/http endpoint/session runtime runtime/memory",
@@ -67,13 +67,13 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact runtime/words",
   gateway:
-    "cache catalog config config/edit config/inputs contracts contracts/control contracts/engine control credentials endpoint endpoint/stdio executor/client executor/group executor/passed executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/mailboxes gateway/outbox gateway/placement gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
+    "cache catalog config config/edit config/inputs contracts contracts/control contracts/engine control credentials endpoint endpoint/stdio executor/client executor/group executor/passed executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/mailboxes gateway/outbox gateway/placement gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes runtime/words sockets tokens upstream upstream/http",
   "gateway/door": "contracts contracts/control control control/door runtime runtime/turns tokens",
   "gateway/engine": "catalog contracts contracts/engine policy runtime runtime/words store store/nats store/ownership",
   "gateway/hosting": "protocol runtime upstream",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/lookout":
-    "config config/edit contracts contracts/control control gateway/sharing gateway/state observe observe/audit observe/calls observe/metrics protocol runtime",
+    "config config/edit contracts contracts/control control gateway/sharing gateway/state observe observe/audit observe/calls observe/metrics protocol runtime runtime/words",
   "gateway/mailboxes":
     "contracts contracts/engine endpoint gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/shared mailbox/wire observe runtime runtime/memory sockets",
   "gateway/move":
@@ -82,7 +82,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "catalog contracts contracts/engine gateway/state observe outbox outbox/lanes outbox/shared pipeline protocol runtime",
   "gateway/placement":
     "contracts contracts/engine endpoint/stdio gateway/state pipeline protocol runtime runtime/memory upstream upstream/placed",
-  "gateway/runs": "contracts policy protocol runtime runtime/processes tokens",
+  "gateway/runs": "contracts policy protocol runtime runtime/processes runtime/words tokens",
   "gateway/sharing":
     "config contracts contracts/control endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
   "gateway/state":
@@ -91,18 +91,18 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "mailbox/broker": "contracts mailbox mailbox/peer mailbox/wire observe runtime runtime/memory sockets",
   "mailbox/join": "mailbox/peer mailbox/wire runtime",
   "mailbox/peer": "mailbox/wire runtime sockets",
-  "mailbox/pairing": "contracts mailbox protocol runtime",
+  "mailbox/pairing": "contracts mailbox protocol runtime runtime/words",
   "mailbox/shared":
     "contracts contracts/engine mailbox/broker mailbox/wire runtime runtime/memory runtime/turns sockets",
-  "mailbox/share": "contracts mailbox mailbox/peer mailbox/wire observe protocol runtime",
+  "mailbox/share": "contracts mailbox mailbox/peer mailbox/wire observe protocol runtime runtime/words",
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/hosting gateway/state observe observe/telemetry policy protocol",
   observe: "contracts contracts/control observe/trace protocol runtime",
   "observe/audit": "contracts contracts/control observe protocol runtime/redact runtime/turns",
-  "observe/calls": "contracts/control observe protocol runtime",
+  "observe/calls": "contracts/control observe protocol runtime runtime/words",
   "observe/metrics": "contracts observe observe/audit observe/calls protocol runtime",
-  "observe/server-logs": "observe",
-  "observe/telemetry": "observe observe/metrics observe/trace runtime",
+  "observe/server-logs": "observe runtime/words",
+  "observe/telemetry": "observe observe/metrics observe/trace runtime runtime/words",
   "observe/trace": "contracts protocol",
   outbox: "contracts observe/trace outbox/lanes protocol runtime runtime/words",
   "outbox/lanes": "contracts protocol runtime",
@@ -112,7 +112,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   policy: "contracts contracts/engine protocol runtime runtime/words",
   protocol: "protocol/bytes runtime runtime/memory runtime/network runtime/words",
   "protocol/bytes": "",
-  "protocol/definitions": "protocol",
+  "protocol/definitions": "protocol runtime/words",
   runtime: "runtime/memory runtime/network",
   "runtime/memory": "",
   "runtime/network": "",
@@ -133,12 +133,12 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "contracts protocol protocol/bytes runtime runtime/redact upstream/era upstream/link upstream/modern upstream/supervise",
   "upstream/era": "contracts protocol runtime upstream/link",
   "upstream/http":
-    "contracts executor/wire protocol runtime runtime/memory runtime/network runtime/redact upstream/era upstream/http/plain upstream/link",
+    "contracts executor/wire protocol runtime runtime/memory runtime/network runtime/redact runtime/words upstream/era upstream/http/plain upstream/link",
   "upstream/http/plain": "",
   "upstream/link": "contracts protocol protocol/bytes runtime runtime/redact",
   "upstream/lists": "contracts protocol protocol/bytes protocol/definitions runtime upstream/link",
   "upstream/mailbox":
-    "contracts mailbox/join mailbox/peer mailbox/wire protocol runtime runtime/memory runtime/redact upstream/link",
+    "contracts mailbox/join mailbox/peer mailbox/wire protocol runtime runtime/memory runtime/redact runtime/words upstream/link",
   "upstream/modern": "contracts protocol runtime upstream/era upstream/link upstream/lists",
   "upstream/placed": "contracts/engine protocol runtime runtime/memory upstream/link upstream/stdio",
   "upstream/stdio":

@@ -16,6 +16,7 @@ import { nearest } from "../runtime/nearest.js";
 import { BAD_HEADER_VALUE, HEADER_NAME } from "../runtime/network/headers.js";
 import { isOwnSecret } from "../runtime/redact/secrets-of.js";
 import { readTextFile } from "../runtime/text-file.js";
+import { decoded } from "../runtime/words/percent.js";
 import { resolveAuth } from "./auth.js";
 import { FOREIGN_ENTRY_KEYS, type ForeignReading, isForeignMeaning, SYNONYMS } from "./clients/foreign-keys.js";
 import {
@@ -430,7 +431,8 @@ function resolveAddress(
     });
     return undefined;
   }
-  const socketPath = absolutePath(unescaped(socket), context.dir, context.variables.home);
+  // An address may have spaces as %20.
+  const socketPath = absolutePath(decoded(socket), context.dir, context.variables.home);
   if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH) {
     context.report.mistake(path, `the path of a socket has at most ${MAX_SOCKET_PATH} bytes`, {
       hint: "put it into a folder that is less deep",
@@ -438,15 +440,6 @@ function resolveAddress(
     return undefined;
   }
   return { url: new URL(rest, "http://localhost").href, socketPath };
-}
-
-/** An address may have spaces as %20. */
-function unescaped(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }
 
 export function resolveUrl(raw: string, path: KeyPath, context: ResolveContext): string | undefined {

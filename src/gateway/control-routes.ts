@@ -7,6 +7,7 @@ import { type OwnToolName, ownToolName } from "../contracts/names.js";
 import type { OutboxEntry, OutboxOperator, OutboxStatus, WriteState } from "../contracts/outbox.js";
 import type { AcceptedPin, PinDiff, PinLine, RejectedPin } from "../contracts/pins.js";
 import { SHARER_ROLE } from "../contracts/settings.js";
+import { demandText } from "../control/body.js";
 import {
   ControlError,
   type ControlRequest,
@@ -25,6 +26,7 @@ import type { ContextChanges } from "../policy/contexts.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { isoTime, systemClock } from "../runtime/clock.js";
 import { nearest } from "../runtime/nearest.js";
+import { isTexts } from "../runtime/words/json-values.js";
 import { LazyDoor } from "./door/lazy-door.js";
 import { pageRoutes } from "./door/page-routes.js";
 import { tokenRoutes } from "./door/token-routes.js";
@@ -171,7 +173,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
     "POST /context": async ({ body }) => {
       const { principal, changes } = fields(body);
       if (!isObject(changes)) throw new ControlError("invalid", '"changes" is an object.');
-      const id = idWithContext(gateway, text(principal, "principal"));
+      const id = idWithContext(gateway, demandText(principal, "principal"));
       return { principal: id, context: await gateway.setContext(id, changes as ContextChanges) };
     },
     // Who may have a tool that is not listed, and why it is not where its entry hides it.
@@ -216,7 +218,6 @@ function routesOf(gateway: Gateway): ControlRoutes {
 }
 
 function isNaming(servers: unknown): servers is readonly NamingEntry[] {
-  const isTexts = (only: unknown) => Array.isArray(only) && only.every((text) => typeof text === "string");
   const isOne = (one: unknown) =>
     isObject(one) &&
     typeof one["name"] === "string" &&
@@ -377,7 +378,7 @@ export function pinRoutes(pins: PinsControl, servers: () => readonly string[] = 
     "GET /pins": () => ({ pins: pins.list(), trusted: pins.trusted, servers: servers() }),
     "POST /pins/forget": async ({ body }) => {
       const { server, tool } = fields(body);
-      return { forgotten: await pins.forget(text(server, "server"), toolOrNone(textOrNone(tool, "tool"))) };
+      return { forgotten: await pins.forget(demandText(server, "server"), toolOrNone(textOrNone(tool, "tool"))) };
     },
     "GET /pins/diff": ({ query }) => {
       const server = query.get("server");
@@ -392,7 +393,7 @@ export function pinRoutes(pins: PinsControl, servers: () => readonly string[] = 
 /** What somebody decided about: a server, of it a tool, and of that what they saw. */
 function lookedAt(body: unknown): [server: string, tool: OwnToolName | undefined, hash: string | undefined] {
   const { server, tool, hash } = (isObject(body) ? body : {}) as Record<string, unknown>;
-  return [text(server, "server"), toolOrNone(textOrNone(tool, "tool")), textOrNone(hash, "hash")];
+  return [demandText(server, "server"), toolOrNone(textOrNone(tool, "tool")), textOrNone(hash, "hash")];
 }
 
 /** So many entries of a list are answered at a time. */
@@ -406,7 +407,7 @@ function mailboxRoutes(gateway: Gateway): ControlRoutes {
     if (found !== undefined) return found;
     throw new ControlError("denied", 'This gateway keeps no mailboxes: its config has no "mailboxes", or they failed.');
   };
-  const mailboxIn = (query: URLSearchParams) => text(query.get("mailbox") ?? undefined, "mailbox");
+  const mailboxIn = (query: URLSearchParams) => demandText(query.get("mailbox") ?? undefined, "mailbox");
   return {
     "GET /mailboxes": async ({ query }) => (await operator()).list(rangeIn(query)),
     "GET /mailboxes/totals": async () => {
@@ -422,11 +423,11 @@ function mailboxRoutes(gateway: Gateway): ControlRoutes {
     "GET /mailboxes/dead": async ({ query }) => (await operator()).deadLetters(mailboxIn(query), rangeIn(query)),
     "POST /mailboxes/retry": async ({ body }) => {
       const { mailbox, id, from } = fields(body);
-      return (await operator()).retry(text(mailbox, "mailbox"), text(id, "id"), textOrNone(from, "from"));
+      return (await operator()).retry(demandText(mailbox, "mailbox"), demandText(id, "id"), textOrNone(from, "from"));
     },
     "POST /mailboxes/pair": async ({ body }) => {
       const { mailbox, role } = fields(body);
-      const name = text(mailbox, "mailbox");
+      const name = demandText(mailbox, "mailbox");
       if (!state.tokens.list().some((one) => one.id === name && one.role === SHARER_ROLE)) {
         throw new ControlError("not-found", `There is no mailbox "${name}" of a token of the role ${SHARER_ROLE}.`);
       }
@@ -438,7 +439,7 @@ function mailboxRoutes(gateway: Gateway): ControlRoutes {
     "POST /mailboxes/drop": async ({ body }) => {
       const { mailbox, id, from, deadOnly } = fields(body);
       const selection = { id: textOrNone(id, "id"), from: textOrNone(from, "from"), deadOnly: deadOnly === true };
-      return (await operator()).drop(text(mailbox, "mailbox"), selection);
+      return (await operator()).drop(demandText(mailbox, "mailbox"), selection);
     },
   };
 }
@@ -454,7 +455,7 @@ export function outboxRoutes(find: () => OutboxOperator | undefined): ControlRou
   };
   const laneOf = (body: unknown): [server: string, lane: string | undefined] => {
     const { server, lane } = fields(body);
-    return [text(server, "server"), textOrNone(lane, "lane")];
+    return [demandText(server, "server"), textOrNone(lane, "lane")];
   };
   return {
     "GET /outbox": async ({ query }) => {
@@ -561,16 +562,10 @@ function toolOrNone(name: string | undefined): OwnToolName | undefined {
 }
 
 function textOrNone(value: unknown, key: string): string | undefined {
-  if (value !== undefined && typeof value !== "string") throw new ControlError("invalid", `"${key}" is a string.`);
-  return value;
+  return value === undefined ? undefined : demandText(value, key);
 }
 
 function fields(body: unknown): JsonObject {
   if (!isObject(body)) throw new ControlError("invalid", "The body is a JSON object.");
   return body;
-}
-
-function text(value: unknown, key: string): string {
-  if (typeof value !== "string") throw new ControlError("invalid", `"${key}" is a string.`);
-  return value;
 }

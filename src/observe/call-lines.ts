@@ -3,6 +3,7 @@
 
 import type { Principal } from "../contracts/caller.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
+import { shortMs } from "../runtime/clock.js";
 import type { CallRecord } from "./call-record.js";
 import type { CallSink } from "./call-recorder.js";
 import { fieldsText, type Log, type LogFields, type LogLevel } from "./log.js";
@@ -143,9 +144,4 @@ function shortId(id: RpcId): RpcId {
 /** A phase that there was not is not told of. */
 function phaseMs(ms: number): number | undefined {
   return ms > 0 ? shortMs(ms) : undefined;
-}
-
-/** Tenths are enough to tell a cache from a server. */
-function shortMs(ms: number): number {
-  return ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms);
 }

@@ -7,7 +7,7 @@ import { replySize } from "../protocol/arrived.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { locate, parseBytes } from "../protocol/message.js";
 import { type BytesReply, editedReply, type Reply, renderReply } from "../protocol/reply.js";
-import type { Edit } from "../protocol/scan.js";
+import { type Edit, isSpace } from "../protocol/scan.js";
 import { CallWrapper } from "./call-wrapper.js";
 
 /**
@@ -59,10 +59,6 @@ function areObjects(bytes: Buffer, first: number): boolean {
     if (bytes[at] !== OPEN_BRACE) return false;
   }
   return true;
-}
-
-function isSpace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
 /** Undefined where there is nothing to wrap. */

@@ -36,7 +36,8 @@ function skipSpace(text: string, at: number): number {
   return search(NO_SPACE, text, near);
 }
 
-function isSpace(c: number): boolean {
+/** Of JSON; the end of a text is none. */
+export function isSpace(c: number | undefined): boolean {
   return c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09;
 }
 

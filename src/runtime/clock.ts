@@ -21,6 +21,11 @@ export const systemClock: Clock = {
   wall: () => Date.now(),
 };
 
+/** A duration as it is shown: tenths are enough to tell a cache from a server. */
+export function shortMs(ms: number): number {
+  return ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms);
+}
+
 /** A time of the wall, as JSON has it. */
 export function isoTime(wallMs: number): string;
 export function isoTime(wallMs: number | undefined): string | undefined;

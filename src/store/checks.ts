@@ -44,3 +44,12 @@ export function valueBytes(json: string, where: string, limit = MAX_VALUE_BYTES)
   }
   return size;
 }
+
+/** What the store knows by that name, where it is the very one that was given. */
+export function ownOf<T>(known: ReadonlyMap<string, T>, given: { readonly name: string }): T {
+  const own = known.get(given.name);
+  if (own === undefined || own !== (given as unknown)) {
+    throw new StoreError("invalid", `"${given.name}" belongs to another store.`);
+  }
+  return own;
+}

@@ -6,8 +6,9 @@ import { dirname, posix, win32 } from "node:path";
 import { readClientServerLists } from "../../config/clients/foreign-keys.js";
 import { Source } from "../../config/jsonc.js";
 import { fits as fitsGlob, readGlob } from "../../runtime/glob.js";
+import { textsOf } from "../../runtime/words/json-values.js";
 import { type ClientFile, clientFiles, geminiFolder, type Place } from "./clients.js";
-import { type ClientFields, commandOf, strings, table } from "./values.js";
+import { type ClientFields, commandOf, table } from "./values.js";
 
 /** Why the client would not start that server; undefined where it would. */
 export type ClientRefusal = (name: string, fields: ClientFields, file: ClientFile) => string | undefined;
@@ -69,7 +70,7 @@ function claudeLists(place: Place, read: (file: string) => ClientFields): Client
   const state = read(join(env["CLAUDE_CONFIG_DIR"] || home, ".claude.json"));
   const projects = table(state["projects"]);
   const here = [cwd, projectFolder(place)].map((folder) => table(projects[folder]));
-  const all = (tables: readonly ClientFields[], key: string) => tables.flatMap((one) => strings(one[key]));
+  const all = (tables: readonly ClientFields[], key: string) => tables.flatMap((one) => textsOf(one[key]));
 
   const disabled = new Set(all(here, "disabledMcpServers"));
   const rejected = new Set(all([...settings, ...here], "disabledMcpjsonServers"));
@@ -110,7 +111,7 @@ function fits(rule: ClientFields, name: string, fields: ClientFields): boolean {
   const { serverName, serverUrl, serverCommand } = rule;
   if (typeof serverName === "string") return serverName === name;
   if (typeof serverUrl === "string") return fitsGlob(readGlob(serverUrl), String(fields["url"] ?? ""));
-  return Array.isArray(serverCommand) && sameWords(strings(serverCommand), commandWords(fields));
+  return Array.isArray(serverCommand) && sameWords(textsOf(serverCommand), commandWords(fields));
 }
 
 /** Where the list has commands or addresses, a name alone does not let a server of that kind in. */
@@ -121,7 +122,7 @@ function isAllowed(list: readonly ClientFields[], name: string, fields: ClientFi
 }
 
 function commandWords(fields: ClientFields): string[] {
-  return [...commandOf(fields["command"]), ...strings(fields["args"])];
+  return [...commandOf(fields["command"]), ...textsOf(fields["args"])];
 }
 
 function sameWords(left: readonly string[], right: readonly string[]): boolean {

@@ -9,10 +9,11 @@ import { inputVariable } from "../../config/inputs/inputs.js";
 import { Source } from "../../config/jsonc.js";
 import { absolutePath, baseFolder, commandPath } from "../../config/paths.js";
 import { isLoopback } from "../../runtime/addresses.js";
+import { textsOf } from "../../runtime/words/json-values.js";
 import { DISABLED } from "./client-lists.js";
 import type { ClientFile, ClientFormat } from "./clients.js";
 import { parseToml, TomlError } from "./toml.js";
-import { type ClientFields, commandOf, filled, record, strings, table } from "./values.js";
+import { type ClientFields, commandOf, filled, record, table } from "./values.js";
 
 /** An entry as it goes into our file. */
 export interface ImportedEntry {
@@ -80,7 +81,7 @@ export function readGroups(text: string, file: ClientFile): EntryGroup[] | strin
   }
   if (file.format !== "claude-code") return [group(SERVERS_OF[file.format](root))];
   const projects = Object.entries(table(root["projects"])).map(([folder, settings]) =>
-    group(table(settings)["mcpServers"], folder, strings(table(settings)["disabledMcpServers"])),
+    group(table(settings)["mcpServers"], folder, textsOf(table(settings)["disabledMcpServers"])),
   );
   return [group(root["mcpServers"]), ...projects];
 }
@@ -130,7 +131,7 @@ export function readEntry(raw: unknown, { file, group, home }: EntryPlace): Read
   if (command === undefined && url === undefined) return skip("it has neither a command nor an address");
   if (command !== undefined && url !== undefined) return skip("it has both a command and an address");
 
-  const raws = { command, url, args: [...inCommand, ...strings(fields["args"])], ...texts(fields) };
+  const raws = { command, url, args: [...inCommand, ...textsOf(fields["args"])], ...texts(fields) };
   const problem = untranslatable(JSON.stringify(raws));
   if (problem !== undefined) return skip(problem);
   const notes: string[] = [];
@@ -189,7 +190,7 @@ function texts(fields: ClientFields) {
     ...record(fields["env"]),
   };
   // Codex passes these on from its own environment, where they are set.
-  for (const name of strings(fields["env_vars"])) env[name] ??= `\${${name}:-}`;
+  for (const name of textsOf(fields["env_vars"])) env[name] ??= `\${${name}:-}`;
   const headers = { ...record(fields["http_headers"]), ...record(fields["headers"]) };
   for (const [header, name] of Object.entries(record(fields["env_http_headers"]))) headers[header] = `\${${name}}`;
   const bearer = fields["bearer_token_env_var"];

@@ -5,6 +5,7 @@ import { basename } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { fits, readGlob } from "../../runtime/glob.js";
 import { readTextFile } from "../../runtime/text-file.js";
+import { jsonCopy } from "../../runtime/words/json-values.js";
 import { DISABLED, projectFolder, readClientLists } from "./client-lists.js";
 import { type ClientFile, type ClientId, clientFiles, findClientConfigs, type Place } from "./clients.js";
 import {
@@ -173,15 +174,10 @@ const FETCHES = /^(?:npx|bunx|pnpx|uvx|pipx|docker|podman)(?:\.cmd|\.exe)?$/i;
 const RELATIVE = /^\.{1,2}(?:[/\\:]|$)|^\.env\b|=\.{1,2}(?:[/\\]|$)/;
 
 function isSame(there: Readonly<Record<string, unknown>>, entry: ImportedEntry): boolean {
-  if (isDeepStrictEqual(plain(there), plain(entry))) return true;
+  if (isDeepStrictEqual(jsonCopy(there), jsonCopy(entry))) return true;
   const isFetched =
     FETCHES.test(basename(entry.command ?? "")) && !(entry.args ?? []).some((arg) => RELATIVE.test(arg));
-  return isFetched && isDeepStrictEqual(plain({ ...there, cwd: undefined }), plain({ ...entry, cwd: undefined }));
-}
-
-/** Without prototypes and absent keys, which do not survive in a file either. */
-function plain(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value));
+  return isFetched && isDeepStrictEqual(jsonCopy({ ...there, cwd: undefined }), jsonCopy({ ...entry, cwd: undefined }));
 }
 
 /** Claude Code keeps what was said in its file: tens of megabytes were seen. */

@@ -1,15 +1,12 @@
 // Reads the values of other clients' files: what is not of the form that is asked for counts as absent.
 
 import { isObject } from "../../runtime/words/json-object.js";
+import { textsOf } from "../../runtime/words/json-values.js";
 
 export type ClientFields = Readonly<Record<string, unknown>>;
 
 export function table(value: unknown): ClientFields {
   return isObject(value) ? value : {};
-}
-
-export function strings(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }
 
 /** A text that is not empty. */
@@ -28,7 +25,7 @@ export function record(value: unknown): Record<string, string> {
 /** A program and its arguments: a string, opencode's list, or the object of older Zed versions. */
 export function commandOf(command: unknown): string[] {
   if (typeof command === "string" && command !== "") return [command];
-  if (Array.isArray(command)) return strings(command);
+  if (Array.isArray(command)) return textsOf(command);
   const { path, args } = table(command);
-  return typeof path === "string" ? [path, ...strings(args)] : [];
+  return typeof path === "string" ? [path, ...textsOf(args)] : [];
 }

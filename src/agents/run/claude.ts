@@ -3,7 +3,8 @@
 
 import { resolve } from "node:path";
 import { Source } from "../../config/jsonc.js";
-import { type ClientFields, strings, table } from "../import/values.js";
+import { textsOf } from "../../runtime/words/json-values.js";
+import { type ClientFields, table } from "../import/values.js";
 import { entryName, hasOption, isHttp, ownServers, valuesOf } from "./own-servers.js";
 import { type AgentPlan, BEARER_REFERENCE, type RunClient, type RunFacts, willRefuse } from "./plan.js";
 
@@ -46,7 +47,7 @@ function plan(facts: RunFacts): AgentPlan {
 function isAllowed(name: string, facts: RunFacts): boolean {
   const rule = new RegExp(`(?:^|[\\s,=])mcp__${name}(?:$|[\\s,]|__)`);
   const said = hasOption(facts.args, "--allowedTools", "--allowed-tools") ? facts.args : [];
-  const inSettings = permissionsOf(facts).flatMap(({ allow }) => strings(allow));
+  const inSettings = permissionsOf(facts).flatMap(({ allow }) => textsOf(allow));
   return [...said, ...inSettings].some((one) => rule.test(one));
 }
 

@@ -1,8 +1,9 @@
 // Codex: takes keys of its config by `-c`, and merges them with the user's key by key. So an entry of the user's whose
 // other keys would stay is left alone, and ours has another name.
 
+import { textsOf } from "../../runtime/words/json-values.js";
 import { parseToml, TomlError } from "../import/toml.js";
-import { type ClientFields, strings, table } from "../import/values.js";
+import { type ClientFields, table } from "../import/values.js";
 import { entryName, hasOption, isHttp, ownFiles, ownServers, valuesOf } from "./own-servers.js";
 import { type AgentPlan, type RunClient, type RunFacts, SECRET_VARIABLE, willRefuse } from "./plan.js";
 
@@ -121,7 +122,7 @@ function userExcludes(facts: RunFacts, more: readonly string[]): string[] {
 
 function excludesIn(text: string | undefined): string[] {
   try {
-    return strings(table(parseToml(text ?? "")["shell_environment_policy"])["exclude"]);
+    return textsOf(table(parseToml(text ?? "")["shell_environment_policy"])["exclude"]);
   } catch (error) {
     // Codex says itself what is wrong with its config.
     if (error instanceof TomlError) return [];

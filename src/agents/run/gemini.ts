@@ -3,8 +3,9 @@
 
 import { dirname, join } from "node:path";
 import { Source } from "../../config/jsonc.js";
+import { textsOf } from "../../runtime/words/json-values.js";
 import { geminiFolder } from "../import/clients.js";
-import { type ClientFields, strings, table } from "../import/values.js";
+import { type ClientFields, table } from "../import/values.js";
 import { entryName, hasOption, isHttp, ownServers } from "./own-servers.js";
 import {
   type AgentPlan,
@@ -46,7 +47,7 @@ function plan(facts: RunFacts): AgentPlan {
   const entry = { httpUrl: url, headers: { Authorization: BEARER_REFERENCE }, ...(approve ? { trust: true } : {}) };
   const security = table(before["security"]);
   const redaction = table(security["environmentVariableRedaction"]);
-  const blocked = [...new Set([...strings(redaction["blocked"]), SECRET_VARIABLE])];
+  const blocked = [...new Set([...textsOf(redaction["blocked"]), SECRET_VARIABLE])];
   const settings = {
     ...before,
     mcpServers: { ...(only ? {} : table(before["mcpServers"])), [name]: entry },

@@ -5,6 +5,7 @@ import { insertMember, memberOf, removeMember, replaceValue, treeOf, valueNode }
 import { Source } from "../../config/jsonc.js";
 import { Report } from "../../config/mistakes.js";
 import { isObject } from "../../runtime/words/json-object.js";
+import { jsonCopy } from "../../runtime/words/json-values.js";
 import { type ClientEntryPlace, type EntryText, refuseWrongEdit } from "./entry-text.js";
 
 type Fields = Record<string, unknown>;
@@ -26,7 +27,7 @@ export const jsonEntry: EntryText = {
     const now = isObject(old) ? { ...without(old, owned), ...entry } : entry;
     const text = isObject(old) ? fields(before, place, old, now) : whole(before, place, now);
     const expected = { ...root, [group]: { ...servers, [name]: now } };
-    refuseWrongEdit(isDeepStrictEqual(readRoot(text, place), plain(expected)), place);
+    refuseWrongEdit(isDeepStrictEqual(readRoot(text, place), jsonCopy(expected)), place);
     return text;
   },
 
@@ -46,7 +47,7 @@ export const jsonEntry: EntryText = {
     const text = isGone ? removeMember(taken, treeOf(taken), group) : taken;
     const left = without(root[group] as Fields, [name]);
     const expected = isGone ? without(root, [group]) : { ...root, [group]: left };
-    refuseWrongEdit(isDeepStrictEqual(readRoot(text, place), plain(expected)), place);
+    refuseWrongEdit(isDeepStrictEqual(readRoot(text, place), jsonCopy(expected)), place);
     return text;
   },
 };
@@ -97,9 +98,4 @@ function readRoot(text: string, { file, group }: ClientEntryPlace): Fields {
 
 function without(value: Fields, keys: readonly string[]): Fields {
   return Object.fromEntries(Object.entries(value).filter(([key]) => !keys.includes(key)));
-}
-
-/** As it comes back from a file: copies, and no absent keys. */
-function plain(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value));
 }

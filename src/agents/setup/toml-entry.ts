@@ -4,6 +4,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../../config/mistakes.js";
 import { isObject } from "../../runtime/words/json-object.js";
+import { jsonCopy } from "../../runtime/words/json-values.js";
 import { parseToml, TomlError, type TomlTable } from "../import/toml.js";
 import {
   type ClientEntry,
@@ -142,16 +143,16 @@ function changed(
 }
 
 function check(before: string, after: string, place: ClientEntryPlace, entry: TomlTable | undefined): void {
-  const expected = plain(parsed(before, place));
+  const expected = jsonCopy(parsed(before, place)) as TomlTable;
   const servers = fieldsOf(expected[place.group]);
   if (entry === undefined) delete servers[place.name];
   else servers[place.name] = entry;
   // A table without members is as good as none.
   if (Object.keys(servers).length === 0) delete expected[place.group];
   else expected[place.group] = servers;
-  const found = plain(parsed(after, place));
+  const found = jsonCopy(parsed(after, place)) as TomlTable;
   if (Object.keys(fieldsOf(found[place.group])).length === 0) delete found[place.group];
-  refuseWrongEdit(isDeepStrictEqual(found, plain(expected)), place);
+  refuseWrongEdit(isDeepStrictEqual(found, jsonCopy(expected)), place);
 }
 
 function entryOf(root: TomlTable, { group, name }: ClientEntryPlace): unknown {
@@ -170,10 +171,6 @@ function tomlValue(value: EntryValue): string {
   return `{ ${Object.entries(value)
     .map(([key, item]) => `${JSON.stringify(key)} = ${tomlValue(item)}`)
     .join(", ")} }`;
-}
-
-function plain(value: unknown): TomlTable {
-  return JSON.parse(JSON.stringify(value)) as TomlTable;
 }
 
 function mistake(file: string, line: number, message: string, hint?: string): ConfigError {

@@ -2,7 +2,7 @@
 // a verb that runs for a while, told things at any time.
 
 import { Writable } from "node:stream";
-import { usageError } from "./errors.js";
+import { Exit, type ExitCode, usageError } from "./errors.js";
 import { type Io, note, Stopped } from "./io.js";
 
 /** Whether somebody is there to be asked: a person who can type, and who sees the question. */
@@ -77,6 +77,12 @@ export async function confirm(io: Io, question: string, isAgreed: boolean): Prom
   if (!canAsk(io)) throw usageError(`${question} Nobody can be asked here.`, "Say --yes if that is what you want.");
   const answer = await ask(io, `${question} [y/N] `, { isHidden: false });
   return /^y(es)?$/i.test(answer?.trim() ?? "");
+}
+
+/** The person did not want it. */
+export function declined(io: Io): ExitCode {
+  note(io, "Nothing was changed.");
+  return Exit.failure;
 }
 
 interface DeferredLine {

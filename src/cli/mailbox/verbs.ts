@@ -12,11 +12,12 @@ import { nearest } from "../../runtime/nearest.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
 import type { GatewayClient } from "../gateway/port.js";
 import { demandGateway } from "../gateway/which.js";
-import { confirm } from "../line/ask.js";
+import { confirm, declined } from "../line/ask.js";
 import { Exit, type ExitCode, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson } from "../line/io.js";
 import { MAX_LIMIT, USUAL_LIMIT } from "../line/page-limits.js";
 import {
+  counted,
   deadLetterTable,
   grouped,
   mailboxesLine,
@@ -25,7 +26,6 @@ import {
   messageTable,
   word,
 } from "../text/mailboxes.js";
-import { count } from "../text/print.js";
 import { watchLine } from "../text/watch.js";
 
 export interface MailboxVerbInput {
@@ -164,15 +164,6 @@ function allOf({ waiting, leased, dead }: MailboxSummary, deadOnly: boolean, fro
   const messages = deadOnly ? "" : `${counted(waiting + leased, "message")} (${grouped(leased)} being worked at) and `;
   const whose = from === undefined ? "all" : `what ${word(from)} sent of`;
   return `${whose} ${messages}${counted(dead, "dead letter")}`;
-}
-
-function counted(n: number, noun: string): string {
-  return count(n, noun).replace(String(n), grouped(n));
-}
-
-function declined(io: Io): ExitCode {
-  note(io, "Nothing was changed.");
-  return Exit.failure;
 }
 
 export const demandMailboxes = (input: Omit<MailboxVerbInput, "json">, io: Io): Promise<GatewayClient> =>

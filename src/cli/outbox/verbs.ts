@@ -5,7 +5,7 @@ import type { OutboxEntry, OutboxLanes, OutboxStatus } from "../../contracts/out
 import type { GatewayStatus } from "../../contracts/status.js";
 import type { GatewayClient } from "../gateway/port.js";
 import { demandGateway } from "../gateway/which.js";
-import { confirm } from "../line/ask.js";
+import { confirm, declined } from "../line/ask.js";
 import { Exit, type ExitCode, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson } from "../line/io.js";
 import { MAX_LIMIT, USUAL_LIMIT } from "../line/page-limits.js";
@@ -159,11 +159,6 @@ function told(answer: unknown, { json }: VerbInput, io: Io, what: string): ExitC
   if (json) printJson(io, entry);
   else print(io, `${word(entry.id)} (${word(entry.tool)} of ${word(entry.server)}) ${what}.`);
   return Exit.ok;
-}
-
-function declined(io: Io): ExitCode {
-  note(io, "Nothing was changed.");
-  return Exit.failure;
 }
 
 function pathOf(id: string): string {

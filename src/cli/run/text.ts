@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { type AgentPlan, SECRET_VARIABLE } from "../../agents/run/plan.js";
 import type { RunSummary } from "../../contracts/runs.js";
+import { count } from "../text/print.js";
 
 interface DryRun {
   readonly program: string;
@@ -48,17 +49,13 @@ function section(title: string, lines: readonly string[]): string[] {
  * gateway itself was started again, whose last second is then not counted.
  */
 export function closingLine(principal: string, { calls, refused, restarts, queued }: RunSummary, anew: number): string {
-  const total = refused.reduce((sum, { count }) => sum + count, 0);
-  const rules = refused.map(({ rule, count }) => (count === 1 ? rule : `${count} × ${rule}`)).join("; ");
+  const total = refused.reduce((sum, one) => sum + one.count, 0);
+  const rules = refused.map(({ rule, count: times }) => (times === 1 ? rule : `${times} × ${rule}`)).join("; ");
   return [
-    `${principal}: ${counted(calls, "call")}`,
+    `${principal}: ${count(calls, "call")}`,
     total === 0 ? "none refused" : `${total} refused (${rules})`,
-    ...(queued === 0 ? [] : [`${counted(queued, "write")} queued`]),
-    ...(restarts === 0 ? [] : [`${counted(restarts, "restart")} of servers unseen`]),
-    ...(anew === 0 ? [] : [`${counted(anew, "restart")} of the gateway`]),
+    ...(queued === 0 ? [] : [`${count(queued, "write")} queued`]),
+    ...(restarts === 0 ? [] : [`${count(restarts, "restart")} of servers unseen`]),
+    ...(anew === 0 ? [] : [`${count(anew, "restart")} of the gateway`]),
   ].join(", ");
-}
-
-function counted(count: number, word: string): string {
-  return `${count} ${word}${count === 1 ? "" : "s"}`;
 }

@@ -1,6 +1,7 @@
 // Calls as a person reads them, a line each.
 
 import type { CallUnderWay, KeptCall } from "../../contracts/control/calls.js";
+import { shortMs } from "../../runtime/clock.js";
 import { type Io, shown } from "../line/io.js";
 
 /** `07:10:11.123 ann files/read_file: ok, 12 ms (server 11.2 ms)`. */
@@ -13,9 +14,9 @@ export function lineOf(call: KeptCall, io: Io): string {
     ["credential", call.credentialMs],
     ["server", call.serverMs],
   ] as const;
-  const spent = phases.flatMap(([name, ms]) => (ms > 0 ? [`${name} ${short(ms)} ms`] : []));
+  const spent = phases.flatMap(([name, ms]) => (ms > 0 ? [`${name} ${shortMs(ms)} ms`] : []));
   const where = spent.length === 0 ? "" : ` (${spent.join(", ")})`;
-  const came = `${outcome}${whyOf(call)}, ${short(call.ms)} ms${where}`;
+  const came = `${outcome}${whyOf(call)}, ${shortMs(call.ms)} ms${where}`;
   return shown(`${endedAt.slice(11, 23)} ${principal} ${what}: ${came}${keptAs(call)}`, io.isTTY);
 }
 
@@ -33,9 +34,5 @@ function keptAs({ receipt }: KeptCall): string {
 export function lineUnderWay({ principal, server, tool, method, ms, phase }: CallUnderWay, io: Io): string {
   const what = [server, tool ?? method].filter((part) => part !== undefined).join("/");
   const now = phase === "own" ? "in the gateway" : `in ${phase}`;
-  return shown(`under way    ${principal} ${what}: ${short(ms)} ms, ${now}`, io.isTTY);
-}
-
-function short(ms: number): number {
-  return ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms);
+  return shown(`under way    ${principal} ${what}: ${shortMs(ms)} ms, ${now}`, io.isTTY);
 }

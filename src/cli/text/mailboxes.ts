@@ -72,7 +72,7 @@ export function mailboxesLine(status: MailboxesStatus, nowMs: number): string {
   }
   const parts = [
     `${count(inUse, "mailbox").replace("mailboxs", "mailboxes")} in use`,
-    `${grouped(waiting)} waiting, ${grouped(leased)} leased, ${grouped(dead)} dead letter${dead === 1 ? "" : "s"}`,
+    `${grouped(waiting)} waiting, ${grouped(leased)} leased, ${counted(dead, "dead letter")}`,
     count(connections, "connection"),
   ];
   if (oldest !== undefined) parts.push(`the oldest ${ago(oldest.at, nowMs)} in ${word(oldest.mailbox)}`);
@@ -83,7 +83,7 @@ export function mailboxesLine(status: MailboxesStatus, nowMs: number): string {
 export function mailboxLine(one: MailboxSummary, nowMs: number): string {
   const { mailbox, waiting, leased, dead, connections, oldestAt } = one;
   const parts = [
-    `${word(mailbox)}: ${grouped(waiting)} waiting, ${grouped(leased)} leased, ${grouped(dead)} dead letter${dead === 1 ? "" : "s"}`,
+    `${word(mailbox)}: ${grouped(waiting)} waiting, ${grouped(leased)} leased, ${counted(dead, "dead letter")}`,
     count(connections, "connection"),
   ];
   if (oldestAt !== undefined) parts.push(`the oldest ${ago(oldestAt, nowMs)}`);
@@ -98,6 +98,11 @@ export function word(text: string): string {
 /** `9,950`. */
 export function grouped(n: number): string {
   return n.toLocaleString("en");
+}
+
+/** `1 message`, `9,950 messages`. */
+export function counted(n: number, noun: string): string {
+  return `${grouped(n)} ${noun}${n === 1 ? "" : "s"}`;
 }
 
 function connectedText({ connections, since }: MailboxSummary, style: Style, nowMs: number): string {

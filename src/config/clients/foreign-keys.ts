@@ -5,6 +5,7 @@
 import { basename, dirname } from "node:path";
 import { nearest } from "../../runtime/nearest.js";
 import { isObject } from "../../runtime/words/json-object.js";
+import { textsOf } from "../../runtime/words/json-values.js";
 
 /** Top level: only those that are near a key of ours, or so usual that they deserve no thought. */
 export const FOREIGN_TOP_KEYS: ReadonlySet<string> = new Set(["inputs", "version", "rules", "mcp", "projects"]);
@@ -23,17 +24,13 @@ export function readClientServerLists(root: Readonly<Record<string, unknown>>): 
   const mcp = isObject(root["mcp"]) ? root["mcp"] : {};
   const allowed = [mcp["allowed"], root["allowMCPServers"]].filter((list) => Array.isArray(list));
   return {
-    excluded: new Set([mcp["excluded"], root["excludeMCPServers"]].flatMap(texts)),
-    allowed: allowed.length === 0 ? undefined : new Set(allowed.flatMap(texts)),
+    excluded: new Set([mcp["excluded"], root["excludeMCPServers"]].flatMap(textsOf)),
+    allowed: allowed.length === 0 ? undefined : new Set(allowed.flatMap(textsOf)),
   };
 }
 
 export function isSwitchedOff({ excluded, allowed }: ClientServerLists, name: string): boolean {
   return excluded.has(name) || allowed?.has(name) === false;
-}
-
-function texts(list: unknown): string[] {
-  return Array.isArray(list) ? list.filter((one) => typeof one === "string") : [];
 }
 
 /** In a server's entry: they change nothing here. */

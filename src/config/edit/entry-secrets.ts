@@ -6,6 +6,7 @@ import { Redactor } from "../../runtime/redact/redactor.js";
 import { REDACTED } from "../../runtime/redact/safe-url.js";
 import { type SecretSource, secretsOf } from "../../runtime/redact/secrets-of.js";
 import { isObject } from "../../runtime/words/json-object.js";
+import { textsOf } from "../../runtime/words/json-values.js";
 
 type Entry = Readonly<Record<string, unknown>>;
 
@@ -32,7 +33,7 @@ const PUBLIC_NAME = /^(?:client_?id|scopes?)$/i;
 /** The variables without which the entry does not work, each once. */
 export function neededVariables(entry: unknown): string[] {
   const names = new Set<string>();
-  for (const text of textsOf(entry)) {
+  for (const text of textsWithin(entry)) {
     for (const [, name = "", fallback] of text.matchAll(VARIABLE)) {
       if (fallback === undefined && !FILLED_IN.has(name)) names.add(name);
     }
@@ -84,7 +85,7 @@ function redactorOf(entry: Entry): Redact {
   // Without the variables: their names are no secrets, and their values are not here.
   const source: SecretSource = {
     ...(typeof entry["command"] === "string" && { command: entry["command"] }),
-    args: strings(entry["args"]),
+    args: textsOf(entry["args"]),
     ...(url !== undefined && { url }),
     ...(typeof entry["broker"] === "string" && { broker: entry["broker"] }),
     env: texts(entry["env"]),
@@ -161,13 +162,9 @@ function part(literal: string, change: (literal: string) => string): string {
   return literal === "" ? "" : change(literal);
 }
 
-function textsOf(value: unknown): string[] {
+function textsWithin(value: unknown): string[] {
   if (typeof value === "string") return [value];
-  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsOf) : [];
-}
-
-function strings(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsWithin) : [];
 }
 
 function texts(value: unknown): Record<string, string> {

@@ -3,6 +3,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../../runtime/words/json-object.js";
+import { jsonCopy } from "../../runtime/words/json-values.js";
 import { FOREIGN_GROUPS } from "../clients/foreign-keys.js";
 import { Source } from "../jsonc.js";
 import { Report } from "../mistakes.js";
@@ -80,7 +81,7 @@ function readRoot(text: string, path: string): Record<string, unknown> {
 
 /** A file is the user's: an edit that does not say what it should is an error here, and never written. */
 function checked(text: string, expected: unknown, path: string): string {
-  if (!isDeepStrictEqual(plain(readRoot(text, path)), plain(expected))) {
+  if (!isDeepStrictEqual(jsonCopy(readRoot(text, path)), jsonCopy(expected))) {
     throw new Error("The edited config does not say what it should. Nothing was written.");
   }
   return text;
@@ -88,9 +89,4 @@ function checked(text: string, expected: unknown, path: string): string {
 
 function asObject(value: unknown): Record<string, unknown> {
   return isObject(value) ? { ...value } : {};
-}
-
-/** Without prototypes and absent keys, which do not survive in a file either. */
-function plain(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value));
 }

@@ -12,6 +12,7 @@ import type { AdminPower } from "../../contracts/settings.js";
 import type { DurableMap } from "../../contracts/store.js";
 import { isLoopback } from "../../runtime/addresses.js";
 import type { Clock } from "../../runtime/clock.js";
+import { demandText } from "../body.js";
 import {
   answererOf,
   ControlError,
@@ -410,9 +411,7 @@ const TOO_MANY =
   "16 sessions have a page open, and no more may: close one, or `toolway dashboard --close` ends them all.";
 
 function memberOf(body: unknown, key: string): string {
-  const value = (body as Readonly<Record<string, unknown>> | null | undefined)?.[key];
-  if (typeof value !== "string") throw new ControlError("invalid", `"${key}" is a string.`);
-  return value;
+  return demandText((body as Readonly<Record<string, unknown>> | null | undefined)?.[key], key);
 }
 
 function* sessionsIn(kept: DurableMap<DoorRecord>): IterableIterator<[string, SessionKept]> {

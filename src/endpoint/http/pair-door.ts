@@ -4,6 +4,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { DENIED } from "../../protocol/errors.js";
 import { ErrorCode, isObject } from "../../protocol/jsonrpc.js";
+import { valueIn } from "../../runtime/words/json-values.js";
 import { isJsonType } from "./checks.js";
 import { refuse, refuseMethod, sendJson } from "./write-reply.js";
 
@@ -57,7 +58,7 @@ export function pairDoor(
 const WRONG_CODE = 'This code is wrong, used or too old. "toolway mailbox pair MAILBOX" at the broker makes a new one.';
 
 async function answer(text: string, res: ServerResponse, pair: Pair): Promise<void> {
-  const body = parsed(text);
+  const body = valueIn(text);
   const code = isObject(body) ? body["code"] : undefined;
   const name = isObject(body) ? body["name"] : undefined;
   if (typeof code !== "string") {
@@ -74,12 +75,4 @@ async function answer(text: string, res: ServerResponse, pair: Pair): Promise<vo
     const why = `Too many wrong codes were tried. Try again in ${seconds} s.`;
     refuse(res, 429, DENIED, why, ["Retry-After", seconds]);
   } else refuse(res, 403, DENIED, WRONG_CODE);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -2,6 +2,7 @@
 // which are in a book of their own. An id is in one of the two.
 
 import { ADMIN_POWERS, type AdminPower } from "../../contracts/settings.js";
+import { demandText } from "../../control/body.js";
 import { ControlError, type ControlRoutes } from "../../control/server.js";
 import { isoTime, systemClock } from "../../runtime/clock.js";
 import { parseExpires, type TokenBook, type TokenInfo } from "../../tokens/tokens.js";
@@ -28,8 +29,8 @@ export function tokenRoutes({ tokens, adminTokens }: Books): ControlRoutes {
     "POST /tokens": async ({ body }) => {
       const { id, role, admin, expires, names, maySendTo } = (body ?? {}) as Readonly<Record<string, unknown>>;
       const nowMs = systemClock.wall();
-      const end = expires === undefined ? undefined : parseExpires(text(expires, "expires"), nowMs);
-      const made = { id: text(id, "id"), expires: end };
+      const end = expires === undefined ? undefined : parseExpires(demandText(expires, "expires"), nowMs);
+      const made = { id: demandText(id, "id"), expires: end };
       const other = admin === undefined ? adminTokens : tokens;
       if (made.id !== "default" && other.has(made.id)) {
         throw new ControlError("exists", `"${made.id}" has a token already, of another kind. Choose another id.`);
@@ -41,7 +42,7 @@ export function tokenRoutes({ tokens, adminTokens }: Books): ControlRoutes {
         return { token: await adminTokens.create({ ...made, role: powerIn(admin) }, nowMs) };
       }
       const more = {
-        role: text(role, "role"),
+        role: demandText(role, "role"),
         names: texts(names, "names"),
         maySendTo: maySendTo === "any" ? ("any" as const) : texts(maySendTo, "maySendTo"),
       };
@@ -94,13 +95,8 @@ function shown({ id, names, maySendTo, source, created, expires, oldUntil }: Omi
   return { id, ...opens, names, maySendTo, source, ...times };
 }
 
-function text(value: unknown, name: string): string {
-  if (typeof value !== "string") throw new ControlError("invalid", `"${name}" is a string.`);
-  return value;
-}
-
 function texts(value: unknown, name: string): readonly string[] | undefined {
   if (value === undefined) return undefined;
   if (!Array.isArray(value)) throw new ControlError("invalid", `"${name}" is an array of strings.`);
-  return value.map((one) => text(one, name));
+  return value.map((one) => demandText(one, name));
 }

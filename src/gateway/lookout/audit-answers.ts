@@ -6,6 +6,7 @@ import { ControlError } from "../../control/server.js";
 import { searchAudit } from "../../observe/audit/search.js";
 import { verifyAudit } from "../../observe/audit/verify.js";
 import { systemClock } from "../../runtime/clock.js";
+import { queryNumber, queryText } from "../../runtime/words/query.js";
 
 /** So many lines, or so long, at a time: who wants more asks for what is further back. */
 const MAX_LINES = 200;
@@ -13,11 +14,8 @@ const MAX_MS = 2_000;
 
 /** `query` as it stands in an address. */
 export function auditAnswer(dir: string, query: URLSearchParams): Promise<AuditAnswer> {
-  const text = (key: string) => query.get(key) ?? undefined;
-  const number = (key: string) => {
-    const value = query.has(key) ? Number(query.get(key)) : Number.NaN;
-    return Number.isFinite(value) && value >= 0 ? value : undefined;
-  };
+  const text = (key: string) => queryText(query, key);
+  const number = (key: string) => queryNumber(query, key);
   const [file, before] = [text("file"), number("before")];
   return searchAudit(dir, {
     sinceMs: number("sinceMs"),

@@ -5,11 +5,12 @@ import type { Duplex } from "node:stream";
 import type { RunLine, RunRequest, RunSummary } from "../../contracts/runs.js";
 import { DEFAULT_ROLE } from "../../contracts/settings.js";
 import type { ContextChanges } from "../../policy/contexts.js";
-import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { fromHere } from "../../runtime/addresses.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { KIB } from "../../runtime/sizes.js";
 import { resultWithin } from "../../runtime/wait.js";
+import { isObject } from "../../runtime/words/json-object.js";
+import { objectIn } from "../../runtime/words/json-values.js";
 import type { HeldRun, Runs } from "./runs.js";
 
 export interface RunGateway {
@@ -76,7 +77,7 @@ export function serveRun(socket: Duplex, gateway: RunGateway): void {
   const lines = new LineSplitter(
     {
       onLine: (text) => {
-        const said = parsed(text);
+        const said = objectIn(text.toString()) ?? {};
         if (held === undefined) held = begin(said as unknown as RunRequest);
         else if (said["kind"] === "end") void end();
       },
@@ -149,13 +150,4 @@ function summaryOf({ tally }: HeldRun, restarts: number): RunSummary {
     .map(([rule, count]) => ({ rule, count }))
     .sort((a, b) => b.count - a.count || a.rule.localeCompare(b.rule));
   return { calls: tally.calls, refused, restarts, queued: tally.queued };
-}
-
-function parsed(text: Buffer): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text.toString());
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
 }

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import type { Target } from "../../contracts/server-spec.js";
 import { isPath, isPlaceUnder, SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import { secretsOf } from "../../runtime/redact/secrets-of.js";
+import { decoded } from "../../runtime/words/percent.js";
 
 /** What stands in place of a secret, which may be another at each gateway, and is another when it was renewed. */
 const SECRET = "\u0000";
@@ -44,15 +45,6 @@ function addressOf(url: string, plain: (text: string) => string): readonly unkno
   const { protocol, host, pathname, searchParams } = new URL(url);
   const query = [...searchParams].map(([name, value]) => [name, isNamedSecret(name, value) ? SECRET : plain(value)]);
   return [protocol, host, plain(decoded(pathname)), query];
-}
-
-/** As it is written in the config. */
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }
 
 function partsOf(

@@ -3,6 +3,7 @@
 import { isObject } from "../../protocol/jsonrpc.js";
 import { ExpectedError, type ExpectedKind } from "../../runtime/expected-error.js";
 import { within } from "../../runtime/wait.js";
+import { valueIn } from "../../runtime/words/json-values.js";
 import type { ReadPairWord } from "./code-text.js";
 
 /** A broker answers at once, or is not there. */
@@ -59,7 +60,7 @@ export async function redeemCode(
         : message;
     throw new PairingFailed(`The broker at ${broker} was not reached: ${why}`);
   }
-  const answer = parsed(text);
+  const answer = valueIn(text);
   if (status === 404) {
     throw new PairingFailed(`At ${broker} nobody is paired: it is no broker, or one that asks for no tokens.`);
   }
@@ -89,14 +90,6 @@ async function boundedText(response: Response): Promise<string> {
     if (text.length > MAX_ANSWER_BYTES) throw new Error("the answer is too long for a broker's");
   }
   return text;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function refusalIn(answer: unknown): string | undefined {

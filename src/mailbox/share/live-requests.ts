@@ -4,6 +4,7 @@
 import type { Principal } from "../../contracts/caller.js";
 import type { MailboxCall, MailboxService } from "../../contracts/mailbox.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { objectIn } from "../../runtime/words/json-values.js";
 import type { BrokerLine } from "../peer/line.js";
 import type { ReceivedLive } from "../wire/broker-frames.js";
 import { type Journal, PART_BYTES } from "./journal.js";
@@ -34,7 +35,7 @@ export class LiveRequests {
   }
 
   take(line: BrokerLine, frame: ReceivedLive): void {
-    const body = objectOf(frame.body);
+    const body = objectIn(frame.body);
     const { from, role, correlationId } = frame;
     if (body === undefined) return;
     if (correlationId === undefined) {
@@ -124,13 +125,4 @@ function replyBody(message: string): string {
 /** A body that is an error of ours, as a live frame. */
 function withOp({ json }: { readonly json: string }): string {
   return `{"op":"reply",${json.slice(1)}`;
-}
-
-function objectOf(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -10,9 +10,11 @@ import type {
   KeptCall,
 } from "../../contracts/control/calls.js";
 import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
+import { queryNumber, queryText } from "../../runtime/words/query.js";
 import { type CallRecord, ownMs } from "../call-record.js";
 import type { CallUnderWayFacts } from "../observed-call.js";
 import { isFailure } from "../outcome.js";
+import { cutName } from "../safe-names.js";
 import { type KeptCalls, MAX_KEPT_CALLS } from "./kept-calls.js";
 
 /** So many calls under way are shown: more than anybody reads. */
@@ -108,11 +110,8 @@ export function callsAnswer(
 }
 
 function queryOf(query: URLSearchParams): CallsQuery {
-  const text = (key: string) => query.get(key) ?? undefined;
-  const number = (key: string) => {
-    const value = query.has(key) ? Number(query.get(key)) : Number.NaN;
-    return Number.isFinite(value) && value >= 0 ? value : undefined;
-  };
+  const text = (key: string) => queryText(query, key);
+  const number = (key: string) => queryNumber(query, key);
   return {
     server: text("server"),
     tool: text("tool"),
@@ -191,5 +190,5 @@ function idOf(id: RpcId): string | number {
 }
 
 function cut(text: string): string {
-  return text.length > MAX_NAME_CHARACTERS ? `${text.slice(0, MAX_NAME_CHARACTERS)}…` : text;
+  return cutName(text, MAX_NAME_CHARACTERS);
 }

@@ -4,7 +4,7 @@ import type { OutboxView } from "../../contracts/outbox.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import type { CallRecords } from "./call-records.js";
 import type { Metrics } from "./exposition.js";
-import type { Gauge } from "./series.js";
+import { type Gauge, gauge } from "./series.js";
 import { outboxGauges, statusGauges } from "./status-gauges.js";
 
 export { ProcessGauges } from "./process-gauges.js";
@@ -62,7 +62,7 @@ export function allMetrics(
       build,
       folded,
       lost,
-      { name: "toolway_runs", help: "Agents that `toolway run` started.", values: [[[], runs]] },
+      gauge("toolway_runs", "Agents that `toolway run` started.", runs),
       ...(endpoint === undefined ? [] : [streams(endpoint.streamsBy)]),
       ...(status.engine === undefined ? [] : engineGauges(status.engine.state, partitions ?? 0)),
       ...auditGauges(status.audit),
@@ -83,16 +83,8 @@ function streams(byKind: Readonly<Record<string, number>>): Gauge {
 
 function engineGauges(state: string, partitions: number): Gauge[] {
   return [
-    {
-      name: "toolway_engine_up",
-      help: "1 while the engine that gateways share is connected.",
-      values: [[[], state === "connected" ? 1 : 0]],
-    },
-    {
-      name: "toolway_partitions_owned",
-      help: "Partitions of the engine that this gateway acts for.",
-      values: [[[], partitions]],
-    },
+    gauge("toolway_engine_up", "1 while the engine that gateways share is connected.", state === "connected" ? 1 : 0),
+    gauge("toolway_partitions_owned", "Partitions of the engine that this gateway acts for.", partitions),
   ];
 }
 

@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from "node:fs";
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
-import type { Gauge } from "./series.js";
+import { type Gauge, gauge } from "./series.js";
 
 const NANOSECONDS = 1e9;
 const MICROSECONDS = 1e6;
@@ -22,7 +22,6 @@ export class ProcessGauges {
   read(): Gauge[] {
     const { rss, heapTotal, heapUsed, external } = process.memoryUsage();
     const { userCPUTime, systemCPUTime } = process.resourceUsage();
-    const gauge = (name: string, help: string, value: number): Gauge => ({ name, help, values: [[[], value]] });
     const counter = (name: string, help: string, value: number): Gauge => ({
       ...gauge(name, help, value),
       kind: "counter",
@@ -59,7 +58,7 @@ export class ProcessGauges {
     const lag = (name: string, help: string, ns: number): Gauge => {
       // The monitor counts its own interval too.
       const seconds = Math.max(0, ns / NANOSECONDS - RESOLUTION_MS / 1_000);
-      return { name, help, values: [[[], Number.isFinite(seconds) ? seconds : 0]] };
+      return gauge(name, help, Number.isFinite(seconds) ? seconds : 0);
     };
     const gauges = [
       lag("nodejs_eventloop_lag_seconds", "How late timers were, on average.", loop.mean),
@@ -82,10 +81,8 @@ function openFiles(): Gauge[] {
     const open = readdirSync("/proc/self/fd").length - 1;
     const most = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
     return [
-      { name: "process_open_fds", help: "Open files and connections.", values: [[[], open]] },
-      ...(most === undefined
-        ? []
-        : [{ name: "process_max_fds", help: "So many may be.", values: [[[], Number(most)]] } satisfies Gauge]),
+      gauge("process_open_fds", "Open files and connections.", open),
+      ...(most === undefined ? [] : [gauge("process_max_fds", "So many may be.", Number(most))]),
     ];
   } catch {
     return [];

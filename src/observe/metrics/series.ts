@@ -166,3 +166,8 @@ export interface Gauge {
   readonly kind?: "counter";
   readonly values: readonly (readonly [Labels, number])[];
 }
+
+/** One that has no labels. */
+export function gauge(name: string, help: string, value: number): Gauge {
+  return { name, help, values: [[[], value]] };
+}

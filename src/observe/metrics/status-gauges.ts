@@ -2,7 +2,7 @@
 
 import type { OutboxView } from "../../contracts/outbox.js";
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
-import type { Gauge, Labels } from "./series.js";
+import { type Gauge, gauge, type Labels } from "./series.js";
 import { label, MAX_SERVERS } from "./server-labels.js";
 
 export function statusGauges(status: GatewayStatus, nowMs: number): Gauge[] {
@@ -13,15 +13,14 @@ export function statusGauges(status: GatewayStatus, nowMs: number): Gauge[] {
       const labels: Labels = [["toolway_server", label(server.name)]];
       return known === undefined ? [] : [[labels, known] as [Labels, number]];
     });
-  const one = (name: string, help: string, value: number): Gauge => ({ name, help, values: [[[], value]] });
   const { memory, mailboxes, outbox, executors, config } = status;
   return [
-    one(
+    gauge(
       "toolway_config_ok",
       "1 unless an edit of the config could not be applied.",
       config.error === undefined ? 1 : 0,
     ),
-    one("toolway_store_ok", "1 unless what has to be kept cannot be written.", isStoreOk(status) ? 1 : 0),
+    gauge("toolway_store_ok", "1 unless what has to be kept cannot be written.", isStoreOk(status) ? 1 : 0),
     {
       name: "toolway_sessions",
       help: "Open sessions of legacy agents, and modern agents that called lately.",
@@ -30,8 +29,8 @@ export function statusGauges(status: GatewayStatus, nowMs: number): Gauge[] {
         [[["era", "modern"]], status.presences],
       ],
     },
-    one("toolway_held_bytes", "Bytes of bodies, replies and streams that are held.", memory.heldBytes),
-    one("toolway_held_limit_bytes", "So many may be.", memory.limitBytes),
+    gauge("toolway_held_bytes", "Bytes of bodies, replies and streams that are held.", memory.heldBytes),
+    gauge("toolway_held_limit_bytes", "So many may be.", memory.limitBytes),
     { name: "toolway_in_flight", help: "Calls under way.", values: each(({ inFlight }) => inFlight) },
     {
       name: "toolway_waiting",
@@ -92,8 +91,7 @@ function isStoreOk({ store, engine }: GatewayStatus): boolean {
 }
 
 function heldLanes({ heldCount }: NonNullable<GatewayStatus["outbox"]>): Gauge {
-  const help = "Lanes that do not go on by themselves.";
-  return { name: "toolway_outbox_lanes_held", help, values: [[[], heldCount]] };
+  return gauge("toolway_outbox_lanes_held", "Lanes that do not go on by themselves.", heldCount);
 }
 
 /** What is kept for each server, from the outbox itself. */
@@ -145,7 +143,7 @@ function mailboxGauges(mailboxes: NonNullable<GatewayStatus["mailboxes"]>, nowMs
       help: "Messages in mailboxes.",
       values: Object.entries({ waiting, leased, dead }).map(([state, count]) => [[["state", state]], count]),
     },
-    { name: "toolway_mailbox_oldest_seconds", help: "The age of the oldest message.", values: [[[], age]] },
+    gauge("toolway_mailbox_oldest_seconds", "The age of the oldest message.", age),
     {
       name: "toolway_mailbox_connections",
       help: "Connections of machines that share, and of those that use them.",

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { decoded } from "../../runtime/words/percent.js";
 
 /** The folder in the state directory. */
 export const LOGS_FOLDER = "logs";
@@ -44,14 +45,6 @@ export function loggedServers(stateDir: string): string[] {
     .filter((file) => file.endsWith(ENDING))
     .map((file) => decoded(file.slice(0, -ENDING.length)))
     .sort();
-}
-
-function decoded(name: string): string {
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
 }
 
 /** One line of a server. */

@@ -1,6 +1,7 @@
 // From what is configured to a tracer and whoever takes the metrics, or to none: then nothing of this is loaded but this file.
 
 import type { Clock } from "../../runtime/clock.js";
+import { decoded } from "../../runtime/words/percent.js";
 import type { MetricReader } from "../metrics/metric-reader.js";
 import type { Tracer } from "../traces.js";
 import type { MetricExporter } from "./metric-exporter.js";
@@ -120,12 +121,4 @@ function readHeaders(text: string | undefined): Record<string, string> {
     if (/^[\x20-\x7e]*$/.test(value)) headers[name] = value;
   }
   return headers;
-}
-
-function decoded(value: string): string {
-  try {
-    return decodeURIComponent(value);
-  } catch {
-    return value;
-  }
 }

@@ -1,6 +1,7 @@
 // A tool's `outputSchema` for agents of the legacy era: there its root is an object's, and clients compile it as soon as
 // they list. A schema of anything else is wrapped as `{"result": …}`, as the SDK's own servers do it. Pure.
 
+import { isTexts } from "../../runtime/words/json-values.js";
 import { isObject, type JsonObject } from "../jsonrpc.js";
 
 /** What a wrapped schema's own places become the end of. */
@@ -96,10 +97,6 @@ const KEYWORDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   // Of draft 4, which nobody compiles any more.
   ["id", () => false],
 ]);
-
-function isTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.every((one) => typeof one === "string");
-}
 
 /** Why a client that compiles the schema would throw; undefined where nothing speaks against it. */
 export function flawOfSchema(root: JsonObject): string | undefined {

@@ -19,7 +19,7 @@ import type {
   Versioned,
 } from "../../contracts/store.js";
 import type { TextVault } from "../../runtime/seal.js";
-import { checkName, jsonOf, keyBytes, MAX_VALUE_BYTES, valueBytes } from "../checks.js";
+import { checkName, jsonOf, keyBytes, MAX_VALUE_BYTES, ownOf, valueBytes } from "../checks.js";
 import { corrupt, StoreError } from "../store-error.js";
 import { tellListener } from "../tell.js";
 import { type CommitWrite, decodeCommit, type UnreadableCommit } from "./commit.js";
@@ -214,19 +214,19 @@ class CommitStore implements Store {
     const appended: { sequence: number }[] = [];
     const result = fn({
       put: (map, key, value) => {
-        writes.push(this.#own(this.#maps, map).putWrite(key, value));
+        writes.push(ownOf(this.#maps, map).putWrite(key, value));
       },
       delete: (map, key) => {
-        writes.push(this.#own(this.#maps, map).deleteWrite(key));
+        writes.push(ownOf(this.#maps, map).deleteWrite(key));
       },
       append: (log, json) => {
-        writes.push(this.#own(this.#logs, log).appendWrite(json));
+        writes.push(ownOf(this.#logs, log).appendWrite(json));
         const entry = { sequence: 0 };
         appended.push(entry);
         return entry;
       },
       remove: (log, sequence) => {
-        writes.push(this.#own(this.#logs, log).removeWrite(sequence));
+        writes.push(ownOf(this.#logs, log).removeWrite(sequence));
       },
     });
     if (writes.length === 0) return result;
@@ -376,14 +376,6 @@ class CommitStore implements Store {
     for (const { subject, sequence } of this.#state.deletionsBefore(before, SWEPT_AT_ONCE)) {
       if (await stream.clear(subject, sequence)) this.#state.removed(sequence);
     }
-  }
-
-  #own<T>(known: ReadonlyMap<string, T>, given: { readonly name: string }): T {
-    const own = known.get(given.name);
-    if (own === undefined || own !== (given as unknown)) {
-      throw new StoreError("invalid", `"${given.name}" belongs to another store.`);
-    }
-    return own;
   }
 }
 

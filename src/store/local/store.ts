@@ -17,6 +17,7 @@ import type {
   StoreTrouble,
 } from "../../contracts/store.js";
 import { MIB } from "../../runtime/sizes.js";
+import { ownOf } from "../checks.js";
 import { corrupt, StoreError, toStoreError } from "../store-error.js";
 import { Committer, envStats, fileEnd, usedBytes, type Write } from "./committer.js";
 import { type Backing, decode, StoredLog, StoredMap, walk } from "./entries.js";
@@ -183,18 +184,18 @@ class LmdbStore implements Store, Backing {
     const writes: Write[] = [];
     const result = fn({
       put: (map, key, value) => {
-        writes.push(this.#own(this.#maps, map).putWrite(key, value));
+        writes.push(ownOf(this.#maps, map).putWrite(key, value));
       },
       delete: (map, key) => {
-        writes.push(this.#own(this.#maps, map).deleteWrite(key));
+        writes.push(ownOf(this.#maps, map).deleteWrite(key));
       },
       append: (log, json) => {
-        const { sequence, write } = this.#own(this.#logs, log).appendWrite(json);
+        const { sequence, write } = ownOf(this.#logs, log).appendWrite(json);
         writes.push(write);
         return { sequence };
       },
       remove: (log, sequence) => {
-        writes.push(...this.#own(this.#logs, log).removeWrites(sequence));
+        writes.push(...ownOf(this.#logs, log).removeWrites(sequence));
       },
     });
     await this.submit(writes, mayWait);
@@ -258,14 +259,6 @@ class LmdbStore implements Store, Backing {
       this.#space?.close();
       openPaths.delete(this.path);
     }
-  }
-
-  #own<T>(known: ReadonlyMap<string, T>, given: { readonly name: string }): T {
-    const own = known.get(given.name);
-    if (own === undefined || own !== (given as unknown)) {
-      throw new StoreError("invalid", `"${given.name}" belongs to another store.`);
-    }
-    return own;
   }
 
   #closedError(): StoreError {

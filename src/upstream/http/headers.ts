@@ -8,6 +8,7 @@ import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import type { Redactor } from "../../runtime/redact/redactor.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
 import { redactorFor } from "../../runtime/redact/secrets-of.js";
+import { decoded } from "../../runtime/words/percent.js";
 import type { ResponseHeaders } from "./requester.js";
 
 /**
@@ -104,7 +105,7 @@ export class HttpDestination {
   }
 
   #basic(): string {
-    const userinfo = `${decode(this.url.username)}:${decode(this.url.password)}`;
+    const userinfo = `${decoded(this.url.username)}:${decoded(this.url.password)}`;
     return `Basic ${Buffer.from(userinfo).toString("base64")}`;
   }
 }
@@ -147,14 +148,6 @@ function shownAddress({ socketPath }: HttpTarget, url: URL): string {
   if (socketPath === undefined) return safeUrl(url);
   const path = safeUrl(url).slice(url.origin.length);
   return `unix://${socketPath}${path === "/" ? "" : `#${path}`}`;
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 /** The media type without its parameters, in lower case. */

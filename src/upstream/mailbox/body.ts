@@ -5,6 +5,7 @@ import { Fault, type FaultCode, isFaultCode, OUTCOME_UNKNOWN, type WireFacts } f
 import { isObject } from "../../protocol/jsonrpc.js";
 import { scanMembers } from "../../protocol/scan.js";
 import { sentence } from "../../runtime/expected-error.js";
+import { objectIn } from "../../runtime/words/json-values.js";
 
 const MESSAGE_FIRST = '{"message":{';
 const NOTIFICATION_FIRST = '{"op":"notification","message":{';
@@ -32,7 +33,7 @@ export function readReply(body: string): ReplyBody {
   if (body.startsWith(MESSAGE_FIRST) && body.endsWith("}}")) {
     return { kind: "message", text: body.slice(MESSAGE_FIRST.length - 1, -1) };
   }
-  const value = parsed(body);
+  const value = objectIn(body);
   if (value === undefined) return { kind: "unreadable" };
   const { large, error, outcome, code, message } = value;
   if (isObject(message)) return { kind: "message", text: memberOf(body, "message") };
@@ -62,7 +63,7 @@ export function readLive(body: string): LiveBody {
   if (body.startsWith(NOTIFICATION_FIRST) && body.endsWith("}}")) {
     return { kind: "notification", text: body.slice(NOTIFICATION_FIRST.length - 1, -1) };
   }
-  const value = parsed(body);
+  const value = objectIn(body);
   if (value === undefined) return undefined;
   const { op, message, offset, data, error } = value;
   if ((op === "notification" || op === "reply") && isObject(message)) {
@@ -72,15 +73,6 @@ export function readLive(body: string): LiveBody {
   if (op !== "piece") return undefined;
   if (typeof error === "string") return { kind: "no piece", error };
   return typeof offset === "number" && typeof data === "string" ? { kind: "piece", offset, data } : undefined;
-}
-
-function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function memberOf(text: string, key: string): string {
