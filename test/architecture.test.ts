@@ -338,11 +338,18 @@ const LONG_LISTS = ["cli/commands"];
 /** Past this, a file is looked at again: it probably has two jobs. */
 const MAX_LINES = 600;
 
-/** What may extend Error itself. All else that is thrown on purpose is an ExpectedError, so that a verb that ends by it says what to do. */
+/** Errors of the language and of Node. */
+const BUILT_IN = Object.getOwnPropertyNames(globalThis).filter((name) => {
+  const value: unknown = Reflect.get(globalThis, name);
+  return value === Error || (typeof value === "function" && value.prototype instanceof Error);
+});
+
+/** What may extend one of these. All else that is thrown on purpose is an ExpectedError, so that a verb that ends by it says what to do. */
 const BARE_ERRORS: Readonly<Record<string, string>> = {
   ExpectedError: "the base of the others",
   BadParams: "the demo is a program by itself; it answers with it",
   PeerError: "contracts know no runtime; whoever asks another gateway makes of it what it means there",
+  RefusedPlace: "a TypeError as of any fetch: by it the SDK tells what could not be asked from what is not there",
   ServerError: "a server's answer to a request of ours, with a number for a code",
   Stopped: "a signal, which is the reason of an abort",
   Wrong: "never leaves its file",
@@ -547,9 +554,9 @@ describe("the files of src/", () => {
   });
 
   it("throw expected errors, but for those that are named here", () => {
-    const bare = files.flatMap(({ text }) =>
-      [...text.matchAll(/class (\w+) extends Error\b/g)].map(([, name]) => name),
-    );
+    const extending = new RegExp(`class (\\w+)(?:<[^{]*>)? extends (?:${BUILT_IN.join("|")})\\b`, "g");
+    expect(BUILT_IN).toEqual(expect.arrayContaining(["Error", "TypeError", "AggregateError", "DOMException"]));
+    const bare = files.flatMap(({ text }) => [...text.matchAll(extending)].map(([, name]) => name));
     expect(new Set(bare)).toEqual(new Set(Object.keys(BARE_ERRORS)));
   });
 

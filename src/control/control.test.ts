@@ -136,7 +136,7 @@ describe("requests", () => {
     expect(new Set(written).size).toBe(AT_ONCE);
   });
 
-  it("are bounded", async () => {
+  it("with a body of more than 8 MiB are refused before their route is asked", async () => {
     let called = false;
     const client = await serve({
       "POST /x": () => {

@@ -42,7 +42,7 @@ it("has those that live, the oldest first, and sweeps those that died [right-gat
   expect(statSync(join(state, "running", files()[0] ?? "")).mode & 0o777).toBe(0o600);
 });
 
-it("lets a gateway off, and no other", async () => {
+it("takes the gateway that leaves off the list, and no other, however often it leaves", async () => {
   const state = join(root, "state");
   const [a, b] = [await gateway("a", 1), await gateway("b", 2)];
   const leave = enlist(state, a.entry);

@@ -30,7 +30,10 @@ export interface Home {
   readonly nearness: Nearness;
 }
 
-/** Whoever asked for it is told this, and nothing was asked of that place. A TypeError, as a fetch that cannot be made. */
+/**
+ * Whoever asked for it is told this, and nothing was asked of that place. It is a TypeError, as of a fetch that cannot be made:
+ * after any other error the SDK would take the server itself for who gives its tokens.
+ */
 export class RefusedPlace extends TypeError {
   override readonly name = "RefusedPlace";
 }

@@ -20,7 +20,7 @@ export interface Log {
 export interface LogLines {
   readonly format: "text" | "json";
   readonly level: LogLevel;
-  /** From now on. */
+  /** Which lines are written from now on. */
   setLevel(level: LogLevel): void;
   isOn(level: LogLevel): boolean;
   /** One line with its end. `atMs`: when it happened, in milliseconds since 1970. Fields that are undefined are left out. */

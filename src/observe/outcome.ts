@@ -72,7 +72,7 @@ function readBytes(reply: BytesReply, record: CallRecord): void {
   if (size > MAX_READ_BYTES) return;
   // Most have neither word, and need not be parsed.
   const text = size <= MAX_SEARCHED_BYTES ? (reply.latin1 ?? reply.bytes.toString("latin1")) : endsOf(reply);
-  if (text.includes('"error"') || text.includes('"isError"')) readMessage(reply.bytes, record);
+  if (text.includes('"error"') || text.includes('"isError"')) readWhole(reply.bytes, record);
 }
 
 /** Where servers write that something failed: an error begins the message, `isError` ends the result. */
@@ -82,7 +82,7 @@ function endsOf(reply: BytesReply): string {
   return first.toString("latin1", 0, HEAD_BYTES) + tail.toString("latin1", tail.length - TAIL_BYTES);
 }
 
-function readMessage(bytes: Buffer, record: CallRecord): void {
+function readWhole(bytes: Buffer, record: CallRecord): void {
   try {
     const message: unknown = JSON.parse(bytes.toString());
     if (!isObject(message)) record.outcome = "protocol";

@@ -186,7 +186,7 @@ function noAgent(method: string): Fault {
   return new Fault("no-caller", `The server asked for ${method}, and the agent of this call does not wait any more.`);
 }
 
-/** One try. Answered once. */
+/** One try to deliver a write, which is answered once. */
 export class DeliveryCall implements AgentCall {
   readonly caller: Caller;
   readonly message: RequestMessage;

@@ -206,7 +206,7 @@ function frames(stage: Stage): void {
     expect((await peer.call("nope")).error?.code).toBe(-32601);
   });
 
-  it("may greet twice [exec-keep]", async () => {
+  it("that say initialized a second time are passed over, and the connection stays [exec-keep]", async () => {
     const peer = await stage.peer();
     peer.send({ method: "initialized", params: {} });
     expect((await peer.call("nope")).error?.code).toBe(-32601);

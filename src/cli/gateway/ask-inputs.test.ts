@@ -77,7 +77,7 @@ it("of several options one is taken, after three tries none", async () => {
   expect(await askForInputs([input("r", { options })], { stateDir: join(folder, "wrong") }, wrong.io)).toBe(0);
 });
 
-it("Ctrl-C stops the whole", async () => {
+it("Ctrl-C at a question stops the verb, as the signal does", async () => {
   const { io } = person(["[a]: ", "\u0003"]);
   await expect(askForInputs([input("a")], { stateDir: join(folder, "stop") }, io)).rejects.toBeInstanceOf(Stopped);
 });

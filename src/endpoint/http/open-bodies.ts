@@ -6,9 +6,9 @@ import { KIB } from "../../runtime/sizes.js";
 import { Bag, type Placed } from "../../runtime/table.js";
 import { RequestTurns } from "../../runtime/turns/request-turns.js";
 
-/** A body is looked at over so long a time, */
+/** A body is looked at over so long a time. */
 const WINDOW_MS = 10_000;
-/** and must bring so much of itself in it: 32 KiB a second, a tenth of what the slowest lines of today carry. */
+/** It must bring so much of itself in that time: 32 KiB a second, a tenth of what the slowest lines of today carry. */
 const WINDOW_BYTES = 10 * 32 * KIB;
 
 /**

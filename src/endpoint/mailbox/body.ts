@@ -27,11 +27,11 @@ export class BadBody extends ExpectedError {
 const MAX_SESSION_CHARS = 128;
 
 /** The JSON-RPC message of a body with nothing else to read in it. Throws a BadBody. */
-export function readMessage(text: string, maxDepth: number): Message {
-  return messageIn(text, objectIn(text, maxDepth));
+export function readBodyMessage(text: string, maxDepth: number): Message {
+  return messageIn(text, bodyIn(text, maxDepth));
 }
 
-function objectIn(text: string, maxDepth: number): JsonObject {
+function bodyIn(text: string, maxDepth: number): JsonObject {
   if (text.length > 2 * maxDepth && deeperThan(text, maxDepth)) {
     throw new BadBody(`the body is nested deeper than ${maxDepth} levels`);
   }
@@ -42,7 +42,7 @@ function objectIn(text: string, maxDepth: number): JsonObject {
 
 /** Throws a BadBody. */
 export function readBody(text: string, maxDepth: number): MailboxRequest {
-  const body = objectIn(text, maxDepth);
+  const body = bodyIn(text, maxDepth);
   switch (body["op"]) {
     case "rpc":
     case "listen":

@@ -21,7 +21,7 @@ import { idText } from "../session/call.js";
 import { ENDPOINT_LIMITS, type EndpointLimits } from "../session/limits.js";
 import { SHORT_BYTES } from "../session/read-message.js";
 import { callRequest, errorBody, listRequest, manifestBody, manifestPage, resultBody } from "./bare.js";
-import { type Arguments, BadBody, type MailboxRequest, readBody, readMessage } from "./body.js";
+import { type Arguments, BadBody, type MailboxRequest, readBody, readBodyMessage } from "./body.js";
 
 export interface MailboxEndpointOptions {
   readonly service: Service;
@@ -80,7 +80,7 @@ export class MailboxEndpoint implements MailboxService {
 
   notified(principal: Principal, body: string): void {
     try {
-      const message = readMessage(body, this.#limits.depth);
+      const message = readBodyMessage(body, this.#limits.depth);
       if (message.kind === "notification") this.#era.notified(message, principal, this.#options.scope());
     } catch (error) {
       // Nobody waits for an answer.

@@ -27,7 +27,7 @@ describe("where a redirect leads", () => {
     expect(next?.headers.some(({ name }) => name === "content-type")).toBe(next?.keepsBody);
   });
 
-  it.each([200, 300, 304, 305, 306, 400])("%i leads nowhere", (status) => {
+  it.each([200, 300, 304, 305, 306, 400])("%i is no redirect, whatever its Location says", (status) => {
     expect(redirected(hop("GET", "http://a.test/"), status, "/b")).toBe(undefined);
   });
 

@@ -23,7 +23,7 @@ interface Found {
   /** Of the message alone. */
   readonly bytes: number;
   readonly bound: Binding | undefined;
-  /** That stands beside the message, not in it. */
+  /** The binding stands beside the message, not in it. */
   readonly isRebound: boolean;
 }
 

@@ -83,7 +83,7 @@ export function readBrokerFrame(text: string): BrokerFrame | undefined {
     case "error":
       return { kind: "error", reason: needed(frame, "reason"), id: textOf(frame, "id"), of: textOf(frame, "of") };
     case "message":
-      return { kind: "message", message: readMessage(frame, text) };
+      return { kind: "message", message: receivedMessage(frame, text) };
     case "cancel":
       return { kind: "cancel", correlationId: needed(frame, "correlation_id"), from: textOf(frame, "from") };
     case "cancelled":
@@ -108,7 +108,7 @@ export function readBrokerFrame(text: string): BrokerFrame | undefined {
   }
 }
 
-function readMessage(frame: JsonObject, text: string): ReceivedMessage {
+function receivedMessage(frame: JsonObject, text: string): ReceivedMessage {
   const message = objectOf(frame, "message");
   return {
     id: needed(message, "id"),

@@ -31,7 +31,7 @@ export interface Telemetry {
   readonly tracer: Tracer;
   /** Undefined where the spans are somebody else's. */
   stats(): OtlpStats | undefined;
-  /** Metrics go the way of the spans from now on, unless the config says otherwise. Once. */
+  /** Metrics go the way of the spans from now on, unless the config says otherwise. It is called once at most. */
   takeMetrics(reader: MetricReader): Promise<void>;
   /** Sends the last metrics, within two seconds: when calls have ended, and servers are still known. */
   endMetrics(): Promise<void>;

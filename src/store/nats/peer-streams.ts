@@ -15,12 +15,12 @@ const GRANT_BYTES = WINDOW_BYTES / 2;
 const MAX_STREAMS = 4_096;
 /** How often the numbers are compared. A gateway that was killed is noticed after two of these at most. */
 const LOOK_MS = 4_000;
-/** Of one comparison: about 16 KiB, which any engine takes. */
+/** So many numbers are in one comparison: about 16 KiB, which any engine takes. */
 const MAX_COMPARED = 512;
 /** To begin a stream, and to compare numbers: both are answered at once. */
 const ANSWER_MS = 5_000;
 
-/** Of a message of a stream. */
+/** What stands at the head of a message of a stream. */
 export interface StreamHead {
   readonly id: string;
   readonly stream: "open" | "data" | "credit" | "end" | "reset" | "look";

@@ -13,7 +13,7 @@ import { KIB, MIB } from "../../runtime/sizes.js";
 import { toldWithin } from "../../runtime/wait.js";
 import { PeerStreams, type StreamHead } from "./peer-streams.js";
 
-/** Of a body. Engines refuse messages over 1 MiB by default, and a long one holds up all behind it. */
+/** How large a piece of a body is. Engines refuse messages over 1 MiB by default, and a long one holds up all behind it. */
 const PIECE_BYTES = 256 * KIB;
 /** Of a message, for what is around a piece: its head, in which others' words may be why there is no answer, and the seal. */
 const HEAD_BYTES = 4 * KIB;

@@ -23,7 +23,7 @@ const NAMES: readonly string[] = [
   // A screen, for servers that are bound to one. They name it, and open nothing by themselves.
   "DISPLAY",
   "WAYLAND_DISPLAY",
-  // The way out. A proxy URL may carry a password; without it a server behind that proxy reaches nothing, and
+  // Proxies are the way out. A proxy URL may carry a password; without it a server behind that proxy reaches nothing, and
   // every program that its user starts sees it too.
   "HTTP_PROXY",
   "HTTPS_PROXY",
