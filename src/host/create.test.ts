@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { isAlive } from "../../test/fixtures/processes.js";
 import { ConfigError } from "../config/mistakes.js";
 import { CallError } from "../gateway/program-call.js";
 import type { PinChange } from "../gateway/state/stored-pins.js";
@@ -42,14 +43,6 @@ const fails = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 const pidOf = (host: ToolHost, name: string) => host.status().find((server) => server.name === name)?.pid as number;
-const alive = (pid: number) => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 describe("spawn", () => {
   it("resolves when the server is up; its tools are called by their own names", async () => {
@@ -95,10 +88,10 @@ describe("spawn", () => {
     await spawned[0]?.stop();
     expect(host.status()).toMatchObject([{ refs: 2, pid }]);
     await host.stop("one");
-    expect(alive(pid)).toBe(true);
+    expect(isAlive(pid)).toBe(true);
     await spawned[2]?.stop();
     expect(host.status()).toEqual([]);
-    expect(alive(pid)).toBe(false);
+    expect(isAlive(pid)).toBe(false);
   });
 
   it("of another spec under the same name is refused while it is held, and waits for its end after [host-13]", async () => {
@@ -109,7 +102,7 @@ describe("spawn", () => {
     expect(pidOf(host, "one")).toBe(pid);
     const stopped = host.stop("one");
     await host.spawn(spec("one", "slow"));
-    expect(alive(pid)).toBe(false);
+    expect(isAlive(pid)).toBe(false);
     await stopped;
     expect((await host.tools("one")).map(({ name }) => name)).toContain("sleep");
   });
@@ -123,7 +116,7 @@ describe("spawn", () => {
     await host.spawn(spec("one", "stateful"), { keepAliveMs: 600_000 });
     expect(host.status()).toMatchObject([{ refs: 1, pid }]);
     await host.stop("one", { force: true });
-    expect(alive(pid)).toBe(false);
+    expect(isAlive(pid)).toBe(false);
     await host.spawn(spec("one", "stateful"), { keepAliveMs: 50 });
     await host.stop("one");
     await vi.waitFor(() => expect(host.status()).toEqual([]), SOON);
@@ -137,7 +130,7 @@ describe("spawn", () => {
     await host.stop("hang", { force: true });
     expect(await spawning).toMatchObject({ server: "hang" });
     expect(host.status()).toEqual([]);
-    expect(alive(pid)).toBe(false);
+    expect(isAlive(pid)).toBe(false);
   });
 });
 
@@ -388,7 +381,7 @@ describe("reload and close", () => {
     await host.spawn(spec("two", "stateful"));
     const [before, other] = [pidOf(host, "one"), pidOf(host, "two")];
     await host.reload("one");
-    expect(alive(before)).toBe(false);
+    expect(isAlive(before)).toBe(false);
     expect(json(await host.call("one", "count"))).toMatchObject({ count: 1 });
     expect(pidOf(host, "one")).not.toBe(before);
     expect(pidOf(host, "two")).toBe(other);
@@ -404,7 +397,7 @@ describe("reload and close", () => {
     const call = host.call("two", "sleep", { ms: 100, label: "last" });
     await host.close();
     expect(json(await call)).toMatchObject({ label: "last" });
-    for (const pid of pids) expect(alive(pid)).toBe(false);
+    for (const pid of pids) expect(isAlive(pid)).toBe(false);
     expect(await fails(host.call("one", "count"))).toMatchObject({ code: "closing" });
     expect(await fails(host.spawn(spec("three", "slow")))).toMatchObject({ code: "closing" });
     await host.close();

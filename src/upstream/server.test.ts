@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { CALLER } from "../../test/fixtures/hosted.js";
+import { isAlive } from "../../test/fixtures/processes.js";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
 import type { Caller } from "../contracts/caller.js";
 import { ownName } from "../contracts/names.js";
@@ -114,15 +115,6 @@ async function callJson<T>(...parameters: Parameters<typeof call>): Promise<T> {
   if (content === undefined) throw new Error(JSON.stringify(answer));
   return JSON.parse(content[0]?.text ?? "") as T;
 }
-
-const isAlive = (pid: number) => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 /** Two busy cores start a process in a second or two. */
 const SOON = { timeout: 60_000, interval: 50 };

@@ -8,10 +8,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll } from "vitest";
 import { freePort } from "../fixtures/free-port.js";
-import { type Started, start } from "../fixtures/processes.js";
+import { isAlive, type Started, start } from "../fixtures/processes.js";
 import { Gone, sleep, until } from "../fixtures/wait.js";
 
-export { freePort, sleep, until };
+export { freePort, isAlive, sleep, until };
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 /** `TOOLWAY_CLI`: another build than the one in dist/. */
@@ -179,13 +179,4 @@ async function startOne(config: GatewayConfig, options: GatewayOptions): Promise
     stop: one.stop,
     again: () => startOne(config, { ...options, port, stateDir, configPath }),
   };
-}
-
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }

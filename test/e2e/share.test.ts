@@ -4,16 +4,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
+import { BareClient, type BareReply, closeBareClients } from "../fixtures/mailbox/bare-client.js";
 import { cli, type Gateway, root, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { createToken, toolway } from "./operator.js";
-
-interface Reply {
-  readonly manifest?: { function: { name: string }; tool: { name: string } }[];
-  readonly result?: { success: boolean; result: string; mcp: { content: unknown[] } };
-  readonly error?: string;
-  readonly outcome?: string;
-}
 
 let broker: Gateway;
 let brokerUrl: string;
@@ -107,17 +100,9 @@ async function connected(id: string): Promise<BareClient> {
   return client;
 }
 
-async function replyTo(client: BareClient, id: string): Promise<Reply> {
-  for (;;) {
-    const message = await client.message();
-    client.send({ kind: "ack", id: message.id });
-    if (message["correlation_id"] === id) return message["body"] as Reply;
-  }
-}
-
-async function ask(client: BareClient, id: string, body: unknown): Promise<Reply> {
+async function ask(client: BareClient, id: string, body: unknown): Promise<BareReply> {
   client.deliver("studio", id, body);
-  return replyTo(client, id);
+  return client.replyTo(id);
 }
 
 it("shares what a role may see, under plain names, and says at its start what that is [only-is-all]", async () => {
@@ -163,7 +148,7 @@ it("passes arguments on as they were written, as an object or as a text", async 
   client.socket.send(
     `{"kind":"deliver","to":"studio","message":{"id":"v-1","kind":"mcp_request","body":{"op":"call","tool":"echo","arguments":${verbatim}}}}`,
   );
-  expect((await replyTo(client, "v-1")).result?.result).toBe(verbatim);
+  expect((await client.replyTo("v-1")).result?.result).toBe(verbatim);
   expect((await ask(client, "v-2", { op: "call", tool: "echo", arguments: verbatim })).result?.result).toBe(verbatim);
   expect((await ask(client, "v-3", { op: "call", tool: "echo", arguments: "" })).result?.result).toBe("{}");
 });
@@ -176,7 +161,7 @@ it("answers eight calls at once, each with its own, and lets them overlap [cross
   while (seen.size < ids.length) {
     const message = await client.message();
     client.send({ kind: "ack", id: message.id });
-    seen.set(String(message["correlation_id"]), (message["body"] as Reply).result?.result);
+    seen.set(String(message["correlation_id"]), (message["body"] as BareReply).result?.result);
   }
   for (const id of ids) expect(seen.get(id)).toBe(JSON.stringify({ id }));
   // None of them ends before all four are under way.
@@ -190,7 +175,7 @@ it("answers eight calls at once, each with its own, and lets them overlap [cross
   while (texts.length < waits.length) {
     const message = await client.message();
     client.send({ kind: "ack", id: message.id });
-    texts.push((message["body"] as Reply).result?.result ?? "");
+    texts.push((message["body"] as BareReply).result?.result ?? "");
   }
   expect(texts).toEqual(waits.map(() => "waited for the file"));
 });
@@ -235,7 +220,7 @@ it("says that the outcome is unknown of what was begun when it was killed, and r
   sharer.child.kill("SIGKILL");
   await sharer.exited;
   sharer = await new Sharer(await writeConfig(), tokens["studio"] ?? "").ready();
-  const reply = await replyTo(client, "cut");
+  const reply = await client.replyTo("cut");
   expect(reply).toMatchObject({ outcome: "unknown" });
   expect(reply.error).toContain("note");
   expect((await ask(client, "after", { op: "call", tool: "echo" })).result?.success).toBe(true);
@@ -249,7 +234,7 @@ it("lets a call under way end at SIGTERM, and ends with 0 [drain]", async () => 
   await until("the call to be under way", async () => (await readFile(ledger, "utf8")).includes(`waiting for ${go}`));
   sharer.child.kill("SIGTERM");
   await writeFile(go, "");
-  expect((await replyTo(client, "draining")).result?.result).toBe("waited for the file");
+  expect((await client.replyTo("draining")).result?.result).toBe("waited for the file");
   expect(await sharer.exited).toBe(0);
 });
 

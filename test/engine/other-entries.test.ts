@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { startHttpFixture } from "../e2e/harness.js";
 import { callTool } from "../e2e/operator.js";
-import { type EngineGateway, startOnEngine } from "../fixtures/engine-gateways.js";
+import { type EngineGateway, mayActFor, startOnEngine } from "../fixtures/engine-gateways.js";
 import { temporaryFolder } from "../fixtures/folders.js";
 import { entry } from "../fixtures/gateways.js";
 import { effectsIn } from "../fixtures/ledger.js";
@@ -37,13 +37,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       return one;
     };
     const first = await startWith(trackers[0].url);
-    const partitionsOf = ({ gateway }: EngineGateway) => {
-      const { engine } = gateway.state;
-      if (engine === undefined) throw new Error("It has no engine.");
-      return engine.partitions;
-    };
-    const isOwner = (one: EngineGateway) => partitionsOf(one).mayAct(partitionsOf(one).of("tracker"));
-    await until("the first to have all", () => isOwner(first));
+    await until("the first to have all", () => mayActFor(first, "tracker"));
     await trackers[0].kill();
     const write = { project: "a", title: "for the first", request_id: "k1" };
     const { result } = await callTool(first.url, "create_issue", write, first.gateway.token);
@@ -57,7 +51,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     const live = await callTool(second.url, "create_issue", own, second.gateway.token);
     expect(live.result?.["structuredContent"]).toEqual({ issue: 1, title: "for the second" });
     await first.gateway.close({ drainMs: 0 });
-    await until("the second to have it in hand", () => isOwner(second));
+    await until("the second to have it in hand", () => mayActFor(second, "tracker"));
     await until("the write to be held", async () => {
       const shown = await second.gateway.outbox?.show(id);
       return JSON.stringify(shown).includes("means another server");
@@ -68,7 +62,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     await startHttpFixture("tracker", ["--ledger", ledgers[0]], trackers[0].port);
     const third = await startWith(trackers[0].url);
     await second.gateway.close({ drainMs: 0 });
-    await until("the third to have it in hand", () => isOwner(third));
+    await until("the third to have it in hand", () => mayActFor(third, "tracker"));
     await until("the write to be delivered", () => effectsIn(ledgers[0]).length === 1);
     expect(effectsIn(ledgers[0]).map(({ title: name }) => name)).toEqual(["for the first"]);
     expect(effectsIn(ledgers[1]).map(({ title: name }) => name)).toEqual(["for the second"]);

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Reply } from "../e2e/eras.js";
 import { startHttpFixture } from "../e2e/harness.js";
 import { callTool } from "../e2e/operator.js";
-import { type EngineGateway, startOnEngine } from "../fixtures/engine-gateways.js";
+import { type EngineGateway, mayActFor, partitionsOf, startOnEngine } from "../fixtures/engine-gateways.js";
 import { temporaryFolder } from "../fixtures/folders.js";
 import { effectsIn } from "../fixtures/ledger.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
@@ -27,12 +27,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     callTool(url, tool, args, gateway.token);
   const receiptIn = ({ result }: Reply) =>
     (result?.["structuredContent"] as { receipt?: string } | undefined)?.receipt ?? "";
-  const partitionsOf = ({ gateway }: EngineGateway) => {
-    const { engine } = gateway.state;
-    if (engine === undefined) throw new Error("It has no engine.");
-    return engine.partitions;
-  };
-  const isOwner = (one: EngineGateway) => partitionsOf(one).mayAct(partitionsOf(one).of("tracker"));
+  const isOwner = (one: EngineGateway) => mayActFor(one, "tracker");
 
   beforeAll(async () => {
     nats = await startNats();

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Gateway, isAlive, startGateway, temporaryDirectory, until } from "../e2e/harness.js";
 import { type HttpWire, INITIALIZED, initialize, lastOf, openHttpWire } from "../e2e/wire.js";
-import { callText, faultServer, toolCall } from "./gateway.js";
+import { callText, echoOf, faultServer, toolCall } from "./gateway.js";
 import { figure } from "./length.js";
 import { linux, MB, megabytes, report, rss } from "./measure.js";
 import { expectShortTurn, type Turns, watchedTurns } from "./turns.js";
@@ -28,9 +28,6 @@ async function unharmed(): Promise<void> {
   expect(isAlive(gateway.pid)).toBe(true);
   expect(await callText(wire, "echo", { still: "here" })).toBe('{"still":"here"}');
 }
-
-const toolCallOf = (args: string) =>
-  `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":${args}}}`;
 
 const keys = () =>
   Array.from({ length: 400_000 }, (_, n) => `"k${n}":1`)
@@ -61,11 +58,11 @@ describe("a hostile body", () => {
       400,
       /members/,
     ],
-    ["16 MiB of empty objects", () => toolCallOf(`{"x":[${"{},".repeat(5_000_000)}{}]}`), 400, /200000 values.*limit/],
-    ["16 MiB of numbers", () => toolCallOf(`{"x":[${"1,".repeat(8_000_000)}1]}`), 400, /200000 values.*limit/],
+    ["16 MiB of empty objects", () => echoOf(`{"x":[${"{},".repeat(5_000_000)}{}]}`), 400, /200000 values.*limit/],
+    ["16 MiB of numbers", () => echoOf(`{"x":[${"1,".repeat(8_000_000)}1]}`), 400, /200000 values.*limit/],
     [
       "90,000 different names",
-      () => toolCallOf(`{"x":[${Array.from({ length: 90_000 }, (_, n) => `{"k${n}":1}`).join(",")}]}`),
+      () => echoOf(`{"x":[${Array.from({ length: 90_000 }, (_, n) => `{"k${n}":1}`).join(",")}]}`),
       400,
       /20000 different names.*limit/,
     ],

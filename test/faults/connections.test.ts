@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { root, sleep, startGateway, temporaryDirectory, until } from "../e2e/harness.js";
 import { openHttpWire } from "../e2e/wire.js";
+import { said } from "../fixtures/processes.js";
 import { callText, faultServer } from "./gateway.js";
 import { figure, full } from "./length.js";
 import { descriptors, linux, megabytes, report, rss } from "./measure.js";
@@ -100,16 +101,6 @@ describe.skipIf(!linux)("idle agents", () => {
     });
     await Promise.all(joined.map((crowd) => said(crowd)));
     return joined;
-  }
-
-  /** The next line of a crowd. */
-  async function said(crowd: ChildProcess): Promise<string> {
-    if (crowd.stdout === null) throw new Error("No stdout.");
-    const over = once(crowd, "exit").then(([code]) => {
-      throw new Error(`A crowd ended with ${code}.`);
-    });
-    const [chunk] = (await Promise.race([once(crowd.stdout, "data"), over])) as [Buffer];
-    return chunk.toString();
   }
 
   async function leave(joined: readonly ChildProcess[]): Promise<void> {

@@ -7,11 +7,10 @@ import { writeFile } from "node:fs/promises";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import type { GatewayEngine } from "../../src/contracts/engine/engine.js";
 import { makeEngineKey } from "../../src/gateway/engine/keys.js";
-import { openGatewayEngine } from "../../src/gateway/engine/open.js";
 import { freePort, temporaryDirectory, until } from "../e2e/harness.js";
 import { callTool, hasTool } from "../e2e/operator.js";
+import { lookOn, spread } from "../fixtures/engine-look.js";
 import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
 import { sleep } from "../fixtures/wait.js";
 import { figure, full } from "./length.js";
@@ -66,13 +65,8 @@ describe.skipIf(natsPrograms.length === 0 || !linux)(title, () => {
       const broker = await start();
       running.set(await until("a broker to come", () => names().find((one) => !before.has(one))), broker);
     };
-    const spread = () =>
-      until("partitions to be spread", () => {
-        const seen = partitions.gateways();
-        return seen.length === 2 && seen.every(({ partitions: held }) => held === 32) && partitions.ownerOf(place);
-      });
     for (let n = 0; n < 2; n++) await started(() => startBroker(undefined, ["--engine", engineConfig]));
-    await spread();
+    await spread(partitions, place);
     const balancer = await balance(() => [...running.values()].map(({ url }) => Number(new URL(url).port)));
     ends.push(balancer.close);
 
@@ -131,7 +125,7 @@ describe.skipIf(natsPrograms.length === 0 || !linux)(title, () => {
           return broker;
         });
       }
-      if (turn < EVENTS.length - 1) await spread();
+      if (turn < EVENTS.length - 1) await spread(partitions, place);
     }
     isOver = true;
     await Promise.all(callers);
@@ -172,12 +166,4 @@ async function balance(ports: () => readonly number[]): Promise<{ url: string; c
       await once(server, "close");
     },
   };
-}
-
-/** Sees who has what in hand, and takes nothing. */
-async function lookOn(port: number, secret: string): Promise<GatewayEngine> {
-  const key = { from: "env", name: "ENGINE_KEY" } as const;
-  const rest = { tls: undefined, auth: undefined, monitor: undefined, replicas: 1, prefix: "tw" };
-  const settings = { ...rest, nodes: [{ host: "127.0.0.1", port }], key, staleMs: 60_000, failReady: false };
-  return (await openGatewayEngine(settings, { ENGINE_KEY: secret }, { info: () => {}, warn: () => {} })).engine;
 }

@@ -3,11 +3,10 @@
 
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import type { GatewayEngine } from "../../src/contracts/engine/engine.js";
 import { makeEngineKey } from "../../src/gateway/engine/keys.js";
-import { openGatewayEngine } from "../../src/gateway/engine/open.js";
 import { type Gateway, sleep, startGateway, startHttpFixture, temporaryDirectory, until } from "../e2e/harness.js";
 import { callTool, hasTool } from "../e2e/operator.js";
+import { lookOn, spread } from "../fixtures/engine-look.js";
 import { effectsIn, ledgerLines } from "../fixtures/ledger.js";
 import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
 import { begunWrite, disorder, isReceipt, type MadeWrite } from "../fixtures/outbox/kept-writes.js";
@@ -44,7 +43,7 @@ describe.skipIf(natsPrograms.length === 0 || !linux)(title, () => {
     const tools = { create_issue: { outbox: { ...outbox, key: "arguments.request_id" } }, add_comment: { outbox } };
     const engine = { nats: nats.urls, key: { env: "ENGINE_KEY" }, replicas: 1 };
     const config = { engine, mcpServers: { tracker: { ...server.entry, tools } } };
-    const look = await lookOn(nats.nodes[0]?.port ?? 0, env);
+    const look = await lookOn(nats.nodes[0]?.port ?? 0, env.ENGINE_KEY);
     ends.push(() => look.close());
     const { partitions } = look;
     const place = partitions.of("tracker");
@@ -60,13 +59,8 @@ describe.skipIf(natsPrograms.length === 0 || !linux)(title, () => {
       await until("the tools", () => hasTool(gateway.url, "create_issue"));
       return gateway;
     };
-    const spread = () =>
-      until("partitions to be spread", () => {
-        const seen = partitions.gateways();
-        return seen.length === 2 && seen.every(({ partitions: held }) => held === 32) && partitions.ownerOf(place);
-      });
     for (let n = 0; n < 2; n++) await started(() => startGateway(config, { env: { ...process.env, ...env } }));
-    await spread();
+    await spread(partitions, place);
 
     const writes: MadeWrite[] = [];
     const sums = { cut: 0, receipts: 0, results: 0 };
@@ -134,7 +128,7 @@ describe.skipIf(natsPrograms.length === 0 || !linux)(title, () => {
         gateway.signal("SIGCONT");
         running.set(owner, gateway);
       } else if (turn < EVENTS.length - 1) await started(() => gateway.again());
-      if (turn < EVENTS.length - 1) await spread();
+      if (turn < EVENTS.length - 1) await spread(partitions, place);
     }
     isOver = true;
     await Promise.all(agents);
@@ -170,11 +164,3 @@ describe.skipIf(natsPrograms.length === 0 || !linux)(title, () => {
     expect({ lost, doubled }).toEqual({ lost: 0, doubled: 0 });
   }, 600_000);
 });
-
-/** Sees who has what in hand, and takes nothing. */
-async function lookOn(port: number, env: Record<string, string>): Promise<GatewayEngine> {
-  const key = { from: "env", name: "ENGINE_KEY" } as const;
-  const rest = { tls: undefined, auth: undefined, monitor: undefined, replicas: 1, prefix: "tw" };
-  const settings = { ...rest, nodes: [{ host: "127.0.0.1", port }], key, staleMs: 60_000, failReady: false };
-  return (await openGatewayEngine(settings, env, { info: () => {}, warn: () => {} })).engine;
-}

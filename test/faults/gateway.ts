@@ -12,6 +12,11 @@ export function toolCall(id: number | string, name: string, args: object = {}): 
   return JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args } });
 }
 
+/** The same of `echo`, with arguments that are a text already, however large or wrong they are. */
+export function echoOf(args: string): string {
+  return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":${args}}}`;
+}
+
 interface Answer {
   readonly id: unknown;
   readonly result?: { readonly content: readonly [{ readonly text: string }] };

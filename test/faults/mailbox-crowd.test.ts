@@ -1,7 +1,6 @@
 // Many at one broker: workers that call at the same time, and peers that only wait.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { root, startGateway, until } from "../e2e/harness.js";
@@ -11,6 +10,7 @@ import { closeGateways, start } from "../fixtures/gateways.js";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
 import { ScriptedSharer } from "../fixtures/mailbox/scripted-sharer.js";
 import { TestBroker } from "../fixtures/mailbox/test-broker.js";
+import { said } from "../fixtures/processes.js";
 import { figure, full } from "./length.js";
 import { linux, megabytes, report, rss } from "./measure.js";
 
@@ -149,16 +149,6 @@ describe.skipIf(!linux || !full)("idle peers of a broker", () => {
     crowds.push(...joined);
     for (const text of await Promise.all(joined.map(said))) expect(text).toBe("open\n");
     return joined;
-  }
-
-  /** The next line of a crowd. */
-  async function said(crowd: ChildProcess): Promise<string> {
-    if (crowd.stdout === null) throw new Error("No stdout.");
-    const over = once(crowd, "exit").then(([code]) => {
-      throw new Error(`A crowd ended with ${code}.`);
-    });
-    const [chunk] = (await Promise.race([once(crowd.stdout, "data"), over])) as [Buffer];
-    return chunk.toString();
   }
 
   it("cost at most 30 kB each, and none is cut off [bounded]", async () => {

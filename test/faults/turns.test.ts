@@ -15,15 +15,13 @@ import {
 } from "../e2e/harness.js";
 import { type HttpWire, lastOf, openHttpWire } from "../e2e/wire.js";
 import { scripted } from "../fixtures/modern/scripted.js";
-import { callText, faultServer } from "./gateway.js";
+import { callText, echoOf, faultServer } from "./gateway.js";
 import { figure } from "./length.js";
 import { linux, report } from "./measure.js";
 import { TURN_MS, type Turns, watchedTurns } from "./turns.js";
 
 const BODY_BYTES = 16 * 1024 * 1024 - 300;
 
-const bodyOf = (args: string) =>
-  `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":${args}}}`;
 const filled = (piece: string) => piece.repeat(Math.floor(BODY_BYTES / Buffer.byteLength(piece)));
 const listed = (count: number, element: (n: number) => string) =>
   Array.from({ length: count }, (_, n) => element(n)).join(",");
@@ -133,7 +131,7 @@ describe.skipIf(!linux)("one turn of the event loop", () => {
   it.each(ATTACKS)(
     "is short under an attack: %s [bounded]",
     async (what, args) => {
-      const body = bodyOf(args());
+      const body = echoOf(args());
       const ms = await leastOf(figure(3, 5), async () => expect((await wire.send(body)).status).toBe(400));
       report("longest turn", `${ms === 0 ? "under 15" : ms} ms, ${what} [bounded]`);
       expect(ms).toBeLessThan(TURN_MS);
@@ -157,7 +155,7 @@ describe.skipIf(!linux)("one turn of the event loop", () => {
   it.each(HONEST)(
     "is short for an honest body at the limit: %s [bounded]",
     async (what, args) => {
-      const body = bodyOf(args());
+      const body = echoOf(args());
       const ms = await leastOf(figure(3, 5), async () => {
         const answer = await wire.send(body);
         expect(answer.status).toBe(200);

@@ -7,18 +7,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { temporaryFolder } from "../../../test/fixtures/folders.js";
 import { closeGateways, entry, listed, start } from "../../../test/fixtures/gateways.js";
-import { BareClient, type Frame } from "../../../test/fixtures/mailbox/bare-client.js";
+import { BareClient, type BareReply, type Frame } from "../../../test/fixtures/mailbox/bare-client.js";
 import { ScriptedSharer } from "../../../test/fixtures/mailbox/scripted-sharer.js";
 import { TestBroker } from "../../../test/fixtures/mailbox/test-broker.js";
 import { sleep, until } from "../../../test/fixtures/wait.js";
 import type { Gateway } from "../gateway.js";
-
-interface Reply {
-  readonly manifest?: { readonly function: { readonly name: string } }[];
-  readonly result?: { readonly success: boolean; readonly result: string; readonly mcp: Record<string, unknown> };
-  readonly error?: string;
-  readonly outcome?: string;
-}
 
 const ROLES = { researcher: { allow: ["ledger/note", "ledger/echo", "ledger/wait", "slow", "fidelity", "stateful"] } };
 
@@ -81,14 +74,6 @@ function client(address: string, token: string): Promise<BareClient> {
   return known;
 }
 
-async function replyTo(one: BareClient, id: string): Promise<Reply> {
-  for (;;) {
-    const message = await one.message();
-    one.send({ kind: "ack", id: message.id });
-    if (message["correlation_id"] === id) return message["body"] as Reply;
-  }
-}
-
 /** What the broker says of this delivery. */
 async function settled(one: BareClient, id: string): Promise<Frame> {
   for (;;) {
@@ -97,9 +82,9 @@ async function settled(one: BareClient, id: string): Promise<Frame> {
   }
 }
 
-async function ask(one: BareClient, id: string, body: unknown, message: object = {}): Promise<Reply> {
+async function ask(one: BareClient, id: string, body: unknown, message: object = {}): Promise<BareReply> {
   one.deliver("studio", id, body, {}, message);
-  return replyTo(one, id);
+  return one.replyTo(id);
 }
 
 const call = (tool: string, args: object = {}) => ({ op: "call", tool, arguments: args });
@@ -167,7 +152,7 @@ describe("tools that are shared through a broker", () => {
     for (let n = 0; n < ids.length; n++) {
       const message = await bare.message();
       bare.send({ kind: "ack", id: message.id });
-      most.push(Number(/at most (\d+)/.exec((message["body"] as Reply).result?.result ?? "")?.[1]));
+      most.push(Number(/at most (\d+)/.exec((message["body"] as BareReply).result?.result ?? "")?.[1]));
     }
     expect(Math.max(...most)).toBeLessThanOrEqual(64);
     expect(Math.max(...most)).toBeGreaterThan(1);
@@ -215,7 +200,7 @@ describe("tools that are shared through a broker", () => {
 
     const other = await client("worker-2#bare", "other-token");
     other.deliver("barn", "ended", {}, { left_ms: 1 });
-    expect(await replyTo(other, "ended")).toMatchObject({ outcome: "not run" });
+    expect(await other.replyTo("ended")).toMatchObject({ outcome: "not run" });
     const barn = await BareClient.connect(test.url, "barn", "barn-token");
     barn.send({ kind: "subscribe", kinds: ["mcp_request"] });
     other.deliver("barn", "lives");
@@ -323,7 +308,7 @@ describe("tools that are shared through a broker", () => {
       other.deliver("barn", `look-${failures}`);
       if (failures < 5) await takes("held");
     }
-    const { error } = await replyTo(other, "held");
+    const { error } = await other.replyTo("held");
     expect(error).toContain('"barn" failed with it 5 times');
     barn.socket.terminate();
   });
@@ -360,7 +345,7 @@ describe("tools that are shared through a broker", () => {
       { command: process.execPath, args: ["-e", late], env: { LEDGER: ledger } },
       { command: process.execPath, args: ["-e", "process.exit(1)"] },
     ];
-    const replies: Reply[] = [];
+    const replies: BareReply[] = [];
     for (const [n, server] of servers.entries()) {
       const stateDir = join(folder, `state-${n}`);
       const one = await start({ mcpServers: { server }, share }, { stateDir, lasting: true });
@@ -369,7 +354,7 @@ describe("tools that are shared through a broker", () => {
       // As long as a list waits that is not the first one: a wrong answer would have come by then.
       await sleep(400);
       await writeFile(go, "");
-      replies.push(await replyTo(bare, `unknown-${n}`));
+      replies.push(await bare.replyTo(`unknown-${n}`));
       await one.close({ drainMs: 0 });
     }
     expect(replies[0]?.manifest?.map((tool) => tool.function.name)).toEqual(["note", "echo", "wait", "secret"]);

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { type Answer, json, linked, plain } from "../../../test/fixtures/links/recorder.js";
+import { type Answer, json, linked, plain, rpcError } from "../../../test/fixtures/links/recorder.js";
 import { LOST_SESSION_PHRASES } from "./lost-session.js";
 import { StreamableLink } from "./streamable.js";
 
@@ -10,10 +10,6 @@ afterEach(async () => {
 
 const start = (answer: Answer) =>
   linked(cleanups, answer, (url, recorder) => new StreamableLink({ kind: "http", url, headers: {} }, recorder));
-
-function rpcError(id: number | null | undefined, code: number, message: string) {
-  return { jsonrpc: "2.0", id, error: { code, message } };
-}
 
 describe("right after the handshake", () => {
   it("nothing overtakes notifications/initialized, and all else follows at once", async () => {

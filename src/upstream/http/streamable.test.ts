@@ -1,6 +1,15 @@
 import { createServer } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { type Answer, events, json, Peer, plain, Recorder, reply } from "../../../test/fixtures/links/recorder.js";
+import {
+  type Answer,
+  events,
+  json,
+  Peer,
+  plain,
+  Recorder,
+  reply,
+  rpcError,
+} from "../../../test/fixtures/links/recorder.js";
 import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { StreamableLink } from "./streamable.js";
 
@@ -329,10 +338,6 @@ it("userinfo of the URL becomes Basic credentials and is never shown", async () 
   expect(Buffer.from(sent.slice(6), "base64").toString()).toBe("user:p@ss-canary");
   expect(JSON.stringify([fault.message, recorder.link.describe()])).not.toMatch(/canary|user/);
 });
-
-function rpcError(id: number | null | undefined, code: number, message: string) {
-  return { jsonrpc: "2.0", id, error: { code, message } };
-}
 
 function endless(response: Parameters<Answer>[1]): void {
   const chunk = Buffer.alloc(16 * 1024, "x");
