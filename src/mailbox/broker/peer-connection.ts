@@ -88,6 +88,24 @@ const MAX_DELIVERED = 256;
 /** What may wait for a peer at most. What it is handed stops long before; a peer past this asks, and does not read. */
 const MAX_WAITING_BYTES = 2 * MAX_UNACKED_BYTES;
 
+/** A connection that has just come: whoever says no hello in time is refused. The timer is the caller's to stop. */
+export function awaitHello(socket: PeerSocket, refuse: (why: string) => void): NodeJS.Timeout {
+  socket.beat(BEAT_MS);
+  socket.gather();
+  return setTimeout(() => refuse(`no hello came within ${HELLO_MS / 1000} s`), HELLO_MS).unref();
+}
+
+/** What its first frame says, and who it is by its token, whatever that says. Throws a FrameError. */
+export function introduced(
+  frame: ClientFrame,
+  options: Pick<PeerOptions, "peer" | "identify">,
+): { readonly hello: Hello; readonly peer: Peer; readonly address: string } {
+  if (frame.kind !== "hello") throw new FrameError(`the first frame is "hello", and this is "${frame.kind}"`);
+  const peer = options.peer ?? options.identify(frame.token, frame);
+  if (peer === undefined) throw new FrameError("the token is not known here, or has ended, or may not use mailboxes");
+  return { hello: frame, peer, address: wholeAddress(peer.id, frame.address) };
+}
+
 export class PeerConnection implements SocketEvents {
   readonly #socket: PeerSocket;
   readonly #options: PeerOptions;
@@ -111,9 +129,7 @@ export class PeerConnection implements SocketEvents {
   constructor(socket: PeerSocket, options: PeerOptions) {
     this.#socket = socket;
     this.#options = options;
-    this.#timer = setTimeout(() => this.#refuse(`no hello came within ${HELLO_MS / 1000} s`), HELLO_MS).unref();
-    socket.beat(BEAT_MS);
-    socket.gather();
+    this.#timer = awaitHello(socket, (why) => this.#refuse(why));
     socket.attach(this);
   }
 
@@ -188,22 +204,18 @@ export class PeerConnection implements SocketEvents {
   // ── Hello ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #greet(frame: ClientFrame): void {
-    if (frame.kind !== "hello") throw new FrameError(`the first frame is "hello", and this is "${frame.kind}"`);
-    const member = this.#options.peer ?? this.#options.identify(frame.token, frame);
-    if (member === undefined)
-      throw new FrameError("the token is not known here, or has ended, or may not use mailboxes");
-    const address = wholeAddress(member.id, frame.address);
+    const { hello, peer: member, address } = introduced(frame, this.#options);
     if (ownerOf(address) !== member.id) {
       throw new FrameError(`this token is "${member.id}": its mailboxes are "${member.id}" and "${member.id}#…"`);
     }
-    if (frame.role !== undefined && frame.role !== member.role) {
+    if (hello.role !== undefined && hello.role !== member.role) {
       throw new FrameError(`"${member.id}" has the role "${member.role}" here: leave the role out, or say that one`);
     }
     clearTimeout(this.#timer);
-    this.#hello = frame;
+    this.#hello = hello;
     this.#sender = { address, owner: member.id, role: member.role, maySendTo: member.maySendTo };
     this.#holder = this.#options.held?.holder(member.id);
-    this.#live = this.#livePeer(this.#sender, frame.version);
+    this.#live = this.#livePeer(this.#sender, hello.version);
     this.#options.broker.peers.arrive(this.#live);
     const { role } = this.#sender;
     this.#options.log.debug("a peer came to its mailbox", { mailbox: address, role });

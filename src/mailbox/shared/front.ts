@@ -6,9 +6,9 @@
 import { BODY_COST, type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, type SocketEvents } from "../../sockets/socket.js";
-import type { Peer, PeerSocket } from "../broker/peer-connection.js";
+import { awaitHello, introduced, type Peer, type PeerSocket } from "../broker/peer-connection.js";
 import { REPLY, REQUEST } from "../broker/record.js";
-import { ownerOf, wholeAddress } from "../wire/address.js";
+import { ownerOf } from "../wire/address.js";
 import { FrameError } from "../wire/frame-error.js";
 import {
   type ClientFrame,
@@ -18,7 +18,7 @@ import {
   type MessageName,
   readFrame,
 } from "../wire/frames.js";
-import { BEAT_MS, HELLO_MS, MAX_FRAME_BYTES, MAX_UNDER_WAY } from "../wire/limits.js";
+import { MAX_FRAME_BYTES, MAX_UNDER_WAY } from "../wire/limits.js";
 import type { PartitionLine, PeerIntroduction } from "./partition-line.js";
 import type { SharedBroker } from "./shared-broker.js";
 
@@ -83,9 +83,7 @@ export class Front implements SocketEvents {
   constructor(socket: PeerSocket, options: FrontOptions) {
     this.#socket = socket;
     this.#options = options;
-    this.#timer = setTimeout(() => this.#refuse(`no hello came within ${HELLO_MS / 1000} s`), HELLO_MS).unref();
-    socket.beat(BEAT_MS);
-    socket.gather();
+    this.#timer = awaitHello(socket, (why) => this.#refuse(why));
     socket.attach(this);
   }
 
@@ -136,24 +134,19 @@ export class Front implements SocketEvents {
   }
 
   #greet(frame: ClientFrame): void {
-    if (frame.kind !== "hello") {
-      this.#refuse(`the first frame is "hello", and this is "${frame.kind}"`);
-      return;
-    }
-    const peer = this.#options.peer ?? this.#options.identify(frame.token, frame);
-    if (peer === undefined) {
-      this.#refuse("the token is not known here, or has ended, or may not use mailboxes");
-      return;
-    }
+    let came: ReturnType<typeof introduced>;
     try {
-      this.#address = wholeAddress(peer.id, frame.address);
+      came = introduced(frame, this.#options);
     } catch (error) {
-      this.#refuse((error as FrameError).message);
+      if (!(error instanceof FrameError)) throw error;
+      this.#refuse(error.message);
       return;
     }
+    const { hello, peer } = came;
+    this.#address = came.address;
     clearTimeout(this.#timer);
     this.#holder = this.#options.held?.holder(peer.id);
-    this.#intro = { peer, hello: frame };
+    this.#intro = { peer, hello };
     this.#home = this.#options.broker.partitionOf(peer.id);
     this.#lineTo(this.#home);
   }
