@@ -18,6 +18,8 @@ export function refusalOf(noRoom: NoRoom, to: string, sender: string, room: Shar
   if (noRoom === "messages") return `the mailbox "${to}" is full: it holds ${maxMessages} messages at most`;
   if (noRoom === "bytes") return `the mailbox "${to}" is full: it holds ${maxBytes} bytes at most`;
   if (noRoom === "kinds") return `${maxKinds} kinds of messages wait in the mailbox "${to}" already`;
+  if (noRoom === "own-kinds")
+    return `${maxKinds / 2} kinds of your messages are in the mailbox "${to}" already, and no sender gets more`;
   if (noRoom !== "share") return brokerRefusal(noRoom, sender, room);
   return `half of the mailbox "${to}" is yours already, and no sender gets more`;
 }

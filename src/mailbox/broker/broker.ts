@@ -12,18 +12,17 @@ import { DeliveryRefusal, endText, refusalOf } from "./broker-texts.js";
 import { isDeadLetter } from "./dead-letters.js";
 import { HandOuts } from "./hand-outs.js";
 import { Heap } from "./heap.js";
-import {
-  DEAD_SWEEP_MS,
-  DEFAULT_END_MS,
-  IDLE_LOOK_MS,
-  LONGEST_WAIT_MS,
-  MAX_END_MS,
-  MAX_MAILBOXES,
-  RETRY_MS,
-} from "./limits.js";
+import { DEAD_SWEEP_MS, DEFAULT_END_MS, IDLE_LOOK_MS, LONGEST_WAIT_MS, MAX_END_MS, RETRY_MS } from "./limits.js";
 import { LivePeers, type MailSender } from "./live-peers.js";
 import { MailStore } from "./mail-store.js";
-import { type Answerable, BindWrite, Mailbox, PendingHandOuts, type Subscription } from "./mailbox.js";
+import {
+  type Answerable,
+  BindWrite,
+  type Mailbox,
+  MailboxTable,
+  PendingHandOuts,
+  type Subscription,
+} from "./mailbox.js";
 import type { BrokerInside } from "./operator.js";
 import { type Consumer, type Ended, keyOf } from "./queue-terms.js";
 import {
@@ -36,6 +35,7 @@ import {
   REPLY,
   REQUEST,
   recordText,
+  replyKind,
   storedOf,
 } from "./record.js";
 
@@ -71,7 +71,7 @@ export class Broker {
   readonly #knows: BrokerOptions["knows"];
   readonly #mayAct: () => boolean;
   readonly #account: RoomAccount | undefined;
-  readonly #mailboxes = new Map<string, Mailbox>();
+  readonly #mailboxes: MailboxTable;
   /** All that is stored, by sender and id. */
   readonly #letters = new Map<string, Letter>();
   /** What is on its way to the store. */
@@ -85,6 +85,7 @@ export class Broker {
 
   constructor({ store, clock, log, knows, mayAct = () => true, room }: BrokerOptions) {
     this.#account = room?.open();
+    this.#mailboxes = new MailboxTable(this.#account);
     this.#mail = new MailStore(store, log);
     const resume = (mailbox: Mailbox, consumer: Consumer) => this.pause(mailbox.address, consumer, false);
     const look = (mailbox: Mailbox) => this.#look(mailbox);
@@ -189,7 +190,7 @@ export class Broker {
     try {
       sequence = await this.#mail.add(recordText(header, text), finished, sender.owner);
     } catch (error) {
-      mailbox.queue.abandon(sender.owner, bytes, this.#owed(to, message, asked));
+      mailbox.queue.abandon(sender.owner, kind, bytes, this.#owed(to, message, asked));
       this.#unreserve(from, id);
       this.#look(mailbox);
       throw new DeliveryRefusal(`it could not be stored: ${(error as Error).message}`);
@@ -217,8 +218,8 @@ export class Broker {
     bytes: number,
     answers: string | undefined,
   ): Mailbox {
-    const own = kind.endsWith(REQUEST) ? this.#mailboxOf(sender.address) : undefined;
-    const mailbox = this.#mailboxOf(to);
+    const own = kind.endsWith(REQUEST) ? this.#mailboxes.open(sender.address, sender.owner) : undefined;
+    const mailbox = this.#mailboxes.open(to, sender.owner);
     let why: string | undefined;
     if (own?.queue.reserve(id) === false) {
       why = `your mailbox "${sender.address}" has no room for the reply: take what is in it first`;
@@ -234,9 +235,9 @@ export class Broker {
 
   /** What this answers, where that was asked of its sender and is not over: room is kept for the answer, and for no other. */
   #owed(to: string, { kind, correlationId }: Deliver["message"], asked: Answerable | undefined): string | undefined {
-    if (asked === undefined || correlationId === undefined || !kind.endsWith(REPLY)) return undefined;
+    if (asked === undefined || correlationId === undefined) return undefined;
     const request = this.#letters.get(keyOf(ownerOf(to), correlationId));
-    return request?.sequence === asked.sequence ? correlationId : undefined;
+    return request?.sequence === asked.sequence && kind === replyKind(request.kind) ? correlationId : undefined;
   }
 
   #add(mailbox: Mailbox, header: Header, sequence: number, bytes: number): Letter {
@@ -268,7 +269,7 @@ export class Broker {
   // ── Out ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   subscribe(address: string, consumer: Consumer, send: Subscription["send"], credit: number | undefined): void {
-    const mailbox = this.#mailboxOf(address);
+    const mailbox = this.#mailboxes.open(address, ownerOf(address));
     mailbox.subscriptions.set(consumer, { consumer, send, pending: new PendingHandOuts() });
     mailbox.queue.attach(consumer, credit);
     this.#look(mailbox);
@@ -432,7 +433,7 @@ export class Broker {
   /** What is not used any more is forgotten. */
   #rest(mailbox: Mailbox, nowMs: number): void {
     if (mailbox.isIdle(nowMs)) {
-      this.#mailboxes.delete(mailbox.address);
+      this.#mailboxes.close(mailbox);
       this.#due.remove(mailbox);
       return;
     }
@@ -463,7 +464,7 @@ export class Broker {
 
   #answerTo(letter: Letter, error: string, mayHaveRun: boolean): Answer | undefined {
     const { from, to, id } = letter;
-    const kind = `${letter.kind.slice(0, -REQUEST.length)}${REPLY}`;
+    const kind = replyKind(letter.kind);
     const body = JSON.stringify({ error, outcome: mayHaveRun ? "unknown" : "not run" });
     const at = this.#clock.wall();
     const replyId = `end-${hashOf(letter.sender, id, to)}`;
@@ -489,7 +490,7 @@ export class Broker {
   #answered(letter: Letter, { mailbox, header, bytes }: Answer, sequence: number | undefined): void {
     if (sequence !== undefined) this.#add(mailbox, header, sequence, bytes);
     // What could not be written comes again after a restart, and keeps its room then.
-    else mailbox.queue.abandon(ownerOf(letter.to), bytes);
+    else mailbox.queue.abandon(ownerOf(letter.to), header.kind, bytes);
     this.#look(mailbox);
   }
 
@@ -501,25 +502,13 @@ export class Broker {
       const endMs = nowMs + header.leftMs - Math.max(0, wallMs - header.at);
       const letter = letterOf(header, sequence, bytes, endMs, bound, isRebound);
       this.#letters.set(letter.key, letter);
-      this.#mailboxOf(letter.to).queue.restore(letter);
-      if (letter.kind.endsWith(REQUEST)) this.#mailboxOf(letter.from).queue.reserve(letter.id);
+      this.#mailboxes.restore(letter.to, letter.sender).queue.restore(letter);
+      if (letter.kind.endsWith(REQUEST)) this.#mailboxes.restore(letter.from, letter.sender).queue.reserve(letter.id);
     }
     for (const mailbox of [...this.#mailboxes.values()]) this.#look(mailbox);
   }
 
-  // ── Mailboxes ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #mailboxOf(address: string): Mailbox {
-    let mailbox = this.#mailboxes.get(address);
-    if (mailbox === undefined) {
-      if (this.#mailboxes.size >= MAX_MAILBOXES) {
-        throw new DeliveryRefusal(`the broker has ${MAX_MAILBOXES} mailboxes in use, which is its limit`);
-      }
-      mailbox = new Mailbox(address, this.#account);
-      this.#mailboxes.set(address, mailbox);
-    }
-    return mailbox;
-  }
+  // ── MailboxTable ────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** A message in the sender's own mailbox, which its answer finishes. */
   #ownLetter(sender: MailSender, { id, from }: MessageName): Letter | undefined {
@@ -555,7 +544,7 @@ export class Broker {
       mailboxes: this.#mailboxes,
       knows: this.#knows,
       since: (address) => this.peers.presenceOf(address).since,
-      mailboxOf: (address) => this.#mailboxOf(address),
+      mailboxOf: (address) => this.#mailboxes.open(address, ownerOf(address)),
       add: (mailbox, header, sequence, bytes) => this.#add(mailbox, header, sequence, bytes),
       end: (mailbox, ended) => this.#end(mailbox, ended),
       unreserve: (address, id) => this.#unreserve(address, id),

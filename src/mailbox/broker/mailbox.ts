@@ -1,10 +1,12 @@
-// One mailbox of a broker: its queue, the consumers that take from it, how they are reached and what is on its way to each (their
+// A broker's mailboxes, and one of them: its queue, the consumers that take from it, how they are reached and what is on its way to each (their
 // subscriptions), and whom its owner may answer. No I/O: the broker writes, and says here what came of it.
 
 import type { RoomAccount } from "../../runtime/memory/shared-room.js";
 import { ownerOf } from "../wire/address.js";
 import type { MessageName } from "../wire/frames.js";
-import { MAX_ANSWERABLE, QUEUE_LIMITS } from "./limits.js";
+import { DeliveryRefusal } from "./broker-texts.js";
+import { Counts } from "./counts.js";
+import { MAX_ANSWERABLE, MAX_MAILBOXES, QUEUE_LIMITS } from "./limits.js";
 import { MailboxQueue } from "./queue.js";
 import { type Consumer, type HandOut, keyOf, type QueuedMessage } from "./queue-terms.js";
 import type { Letter } from "./record.js";
@@ -108,8 +110,12 @@ export class Mailbox {
    */
   readonly #answerable: Map<string, Answerable>[] = [new Map()];
 
-  constructor(address: string, account: RoomAccount | undefined) {
+  /** The token that it was opened for: who sent there first, or takes from it. */
+  readonly openedBy: string;
+
+  constructor(address: string, openedBy: string, account: RoomAccount | undefined) {
     this.address = address;
+    this.openedBy = openedBy;
     this.queue = new MailboxQueue(QUEUE_LIMITS, account);
   }
 
@@ -154,5 +160,47 @@ export class Mailbox {
   answerable(sender: string, id: string, nowMs: number): Answerable | undefined {
     const known = this.#known(keyOf(sender, id));
     return known !== undefined && known.endMs > nowMs ? known : undefined;
+  }
+}
+
+/** Those in use, by their addresses. */
+export class MailboxTable extends Map<string, Mailbox> {
+  readonly #account: RoomAccount | undefined;
+  readonly #opened = new Counts();
+
+  constructor(account: RoomAccount | undefined) {
+    super();
+    this.#account = account;
+  }
+
+  /** Opens it for a token where it is not in use. Throws a DeliveryRefusal where there are too many, or too many of that one's. */
+  open(address: string, by: string): Mailbox {
+    const known = this.get(address);
+    if (known !== undefined) return known;
+    if (this.size >= MAX_MAILBOXES) {
+      throw new DeliveryRefusal(`the broker has ${MAX_MAILBOXES} mailboxes in use, which is its limit`);
+    }
+    if (this.#opened.of(by) * 2 >= MAX_MAILBOXES) {
+      const half = MAX_MAILBOXES / 2;
+      throw new DeliveryRefusal(
+        `"${by}" has ${half} mailboxes in use, and no token gets more: take what is in them first`,
+      );
+    }
+    return this.restore(address, by);
+  }
+
+  /** What was in use when the broker ended is so again, whatever the limits say. */
+  restore(address: string, by: string): Mailbox {
+    const known = this.get(address);
+    if (known !== undefined) return known;
+    const mailbox = new Mailbox(address, by, this.#account);
+    this.#opened.add(by);
+    this.set(address, mailbox);
+    return mailbox;
+  }
+
+  /** It is not used any more. */
+  close({ address, openedBy }: Mailbox): void {
+    if (this.delete(address)) this.#opened.remove(openedBy);
   }
 }

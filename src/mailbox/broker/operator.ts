@@ -208,7 +208,7 @@ export class MailboxOperator {
       const stored = await mail.revive(name, sequence, recordText(header, text));
       this.#inside.add(mailbox, header, stored, bytes);
     } catch (error) {
-      mailbox.queue.abandon(sender, bytes);
+      mailbox.queue.abandon(sender, before.kind, bytes);
       this.#inside.unreserve(before.from, newId);
       throw error;
     } finally {

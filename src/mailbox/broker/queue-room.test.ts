@@ -64,7 +64,7 @@ describe("the room for the mail of one process", () => {
     kept.restore(message(2, "ann", MIB));
     account.close();
     // A write that fails late.
-    gone.abandon("ann", MIB);
+    gone.abandon("ann", "note", MIB);
     gone.finish("ann", "m1");
     expect(Math.floor(room.used / MIB)).toBe(1);
     kept.finish("ann", "m2");

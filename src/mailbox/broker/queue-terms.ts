@@ -9,7 +9,7 @@ export interface QueueLimits {
   readonly maxFailures: number;
   readonly maxMessages: number;
   readonly maxBytes: number;
-  /** Kinds of messages that wait at a time: each is kept apart, and a consumer of all looks at each. */
+  /** Kinds of messages at a time, half of them new ones of one sender: each is kept apart, and a consumer of all looks at each. */
   readonly maxKinds: number;
   /** The room that is kept for one reply. A larger one has to find the rest. */
   readonly replyBytes: number;
@@ -70,8 +70,8 @@ export interface Ended {
   readonly reason: string | undefined;
 }
 
-/** Why there is no room, as it is told: `messages` and `bytes` are the mailbox's, `share` the sender's half of them; the rest is of all mailboxes. */
-export type NoRoom = "messages" | "bytes" | "share" | "kinds" | NoSharedRoom;
+/** Why there is no room, as it is told: `messages` and `bytes` are the mailbox's, `share` the sender's half of them, `own-kinds` of the kinds; the rest is of all mailboxes. */
+export type NoRoom = "messages" | "bytes" | "share" | "kinds" | "own-kinds" | NoSharedRoom;
 
 export type Cancelled =
   /** It was never handed out, or was given back unstarted, and now never will be. */

@@ -406,16 +406,31 @@ describe("a mailbox's queue", () => {
     expect(queue.admit("ann", "mcp_reply", 20_000, "r-1")).toBe("bytes");
     expect(queue.admit("ann", "mcp_reply", 1_000, "r-1")).toBeUndefined();
     expect(queue.messages).toBe(10);
-    queue.abandon("ann", 1_000, "r-1");
+    queue.abandon("ann", "mcp_reply", 1_000, "r-1");
     expect(queue.admit("ann", "mcp_reply", 1_000, "r-1")).toBeUndefined();
-    queue.abandon("bob", 100);
+    queue.abandon("bob", "mcp_request", 100);
     expect(queue.admit("cid", "mcp_request", 1)).toBeUndefined();
   });
 
   it("refuses one kind too many: each waits in a line of its own [bounded]", () => {
-    const queue = queueWith([message(1, { kind: "a" }), message(2, { kind: "b" })], { maxKinds: 2 });
+    const queue = queueWith([message(1, { kind: "a" }), message(2, { kind: "b", sender: "cid" })], { maxKinds: 2 });
     expect(queue.admit("bob", "c", 1)).toBe("kinds");
     expect(queue.admit("bob", "b", 1)).toBeUndefined();
+  });
+
+  it("takes new kinds of no sender beyond half of them, also while the first are on their way into the store, and a reply whose room is kept whatever its kind [bounded]", () => {
+    const queue = queueWith([], { maxKinds: 4 });
+    expect(queue.reserve("r-1")).toBe(true);
+    for (const kind of ["a", "b"]) expect(queue.admit("ann", kind, 1)).toBeUndefined();
+    expect(queue.admit("ann", "c", 1)).toBe("own-kinds");
+    for (const kind of ["c", "d"]) expect(queue.admit("bob", kind, 1)).toBeUndefined();
+    // What is there already costs nobody anything.
+    expect(queue.admit("ann", "c", 1)).toBeUndefined();
+    expect(queue.admit("cid", "mcp_request", 1)).toBe("kinds");
+    expect(queue.admit("cid", "mcp_reply", 1, "r-1")).toBeUndefined();
+    queue.abandon("ann", "a", 1);
+    queue.abandon("cid", "mcp_reply", 1);
+    expect(queue.admit("cid", "mcp_request", 1)).toBeUndefined();
   });
 
   it("hands two messages of one id, from two senders, one after the other to whoever knows them by their ids alone", () => {

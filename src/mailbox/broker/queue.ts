@@ -7,6 +7,7 @@
 
 import type { RoomAccount } from "../../runtime/memory/shared-room.js";
 import { KIB } from "../../runtime/sizes.js";
+import { Counts } from "./counts.js";
 import { Heap } from "./heap.js";
 import {
   ANYBODY,
@@ -54,6 +55,8 @@ interface SenderMail {
   readonly sender: string;
   messages: number;
   bytes: number;
+  /** On their way into the store too, as those of the whole mailbox. */
+  readonly kinds: Counts;
   /** What was never handed out, by kind, the oldest first. */
   readonly fresh: Map<string, Set<Entry>>;
   /** How many were handed out when it had its last turn, or came. */
@@ -92,6 +95,7 @@ export class MailboxQueue {
   readonly #due = new Heap<"dueAt", Entry>("dueAt", (a, b) => a.dueMs < b.dueMs);
   /** Room for the replies to messages that this mailbox's owner sent, by their ids. */
   readonly #reserved = new Set<string>();
+  readonly #kinds = new Counts();
   #messages = 0;
   #bytes = 0;
   #handOuts = 0;
@@ -144,7 +148,7 @@ export class MailboxQueue {
     const refusal = this.#refusal(sender, kind, bytes, hasRoom);
     if (refusal !== undefined) return refusal;
     if (hasRoom) this.#reserved.delete(answers);
-    this.#enter(this.#mailOf(sender), bytes);
+    this.#enter(this.#mailOf(sender), kind, bytes);
     return undefined;
   }
 
@@ -153,18 +157,19 @@ export class MailboxQueue {
     const reserved = this.#reserved.size - (hasRoom ? 1 : 0);
     if (this.#messages + reserved + 1 > maxMessages) return "messages";
     if (this.#bytes + reserved * replyBytes + bytes > maxBytes) return "bytes";
-    if (!this.#turns.has(kind) && this.#turns.size >= maxKinds) return "kinds";
     // What was kept for a reply it has, whatever there is else.
     const noRoom =
       hasRoom && bytes <= replyBytes ? undefined : this.#account?.room.refusal(sender, bytes + KNOWN_BYTES, hasRoom);
     if (hasRoom || noRoom !== undefined) return noRoom;
-    const { messages, bytes: own } = this.#senders.get(sender) ?? { messages: 0, bytes: 0 };
+    const { messages = 0, bytes: own = 0, kinds } = this.#senders.get(sender) ?? {};
+    if (!this.#kinds.has(kind) && this.#kinds.size >= maxKinds) return "kinds";
+    if (!this.#kinds.has(kind) && ((kinds?.size ?? 0) + 1) * 2 > maxKinds) return "own-kinds";
     return (messages + 1) * 2 > maxMessages || (own + bytes) * 2 > maxBytes ? "share" : undefined;
   }
 
   /** What was admitted could not be stored. */
-  abandon(sender: string, bytes: number, answers?: string): void {
-    this.#leave(this.#mailOf(sender), bytes);
+  abandon(sender: string, kind: string, bytes: number, answers?: string): void {
+    this.#leave(this.#mailOf(sender), kind, bytes);
     if (answers !== undefined) this.reserve(answers);
   }
 
@@ -188,7 +193,7 @@ export class MailboxQueue {
    * have been handed to it.
    */
   restore(message: QueuedMessage): void {
-    this.#enter(this.#mailOf(message.sender), message.bytes);
+    this.#enter(this.#mailOf(message.sender), message.kind, message.bytes);
     const { bound } = message;
     if (bound === undefined) {
       this.add(message);
@@ -556,21 +561,25 @@ export class MailboxQueue {
     else if (entry.order === 0) this.#leaveKind(entry);
     this.#due.remove(entry);
     this.#entries.delete(entry.key);
-    this.#leave(entry.mail, entry.message.bytes);
+    this.#leave(entry.mail, entry.message.kind, entry.message.bytes);
   }
 
-  #enter(mail: SenderMail, bytes: number): void {
+  #enter(mail: SenderMail, kind: string, bytes: number): void {
     this.#account?.change(mail.sender, bytes + KNOWN_BYTES);
     mail.messages++;
     mail.bytes += bytes;
+    mail.kinds.add(kind);
+    this.#kinds.add(kind);
     this.#messages++;
     this.#bytes += bytes;
   }
 
-  #leave(mail: SenderMail, bytes: number): void {
+  #leave(mail: SenderMail, kind: string, bytes: number): void {
     this.#account?.change(mail.sender, -bytes - KNOWN_BYTES);
     mail.messages--;
     mail.bytes -= bytes;
+    mail.kinds.remove(kind);
+    this.#kinds.remove(kind);
     this.#messages--;
     this.#bytes -= bytes;
     if (mail.messages === 0) this.#senders.delete(mail.sender);
@@ -579,7 +588,7 @@ export class MailboxQueue {
   #mailOf(sender: string): SenderMail {
     let mail = this.#senders.get(sender);
     if (mail === undefined) {
-      mail = { sender, messages: 0, bytes: 0, fresh: new Map(), turn: 0 };
+      mail = { sender, messages: 0, bytes: 0, kinds: new Counts(), fresh: new Map(), turn: 0 };
       this.#senders.set(sender, mail);
     }
     return mail;

@@ -9,6 +9,11 @@ import { type Binding, keyOf, type QueuedMessage } from "./queue-terms.js";
 export const REQUEST = "_request";
 export const REPLY = "_reply";
 
+/** Of the answer to a request of this kind. */
+export function replyKind(request: string): string {
+  return `${request.slice(0, -REQUEST.length)}${REPLY}`;
+}
+
 /** A message in the store, as it is kept in memory: its body stays there. */
 export interface Letter extends QueuedMessage {
   /** Of its sender and id: messages are found by it. */

@@ -4,20 +4,25 @@ import { seeded } from "../../../test/faults/random.js";
 import { codeText, pairWord, readCode, readPairWord } from "./code-text.js";
 import { PAIRING_LIMITS, PairingCodes } from "./codes.js";
 
-const { codeMs, maxOpen, maxWrong, windowMs, pauseMs } = PAIRING_LIMITS;
+const { codeMs, maxOpen, maxOfOne, maxWrong, windowMs, pauseMs } = PAIRING_LIMITS;
 const STUDIO = { mailbox: "studio", role: "default" };
 
 describe("pairing codes", () => {
   it("are good once, for ten minutes, and at most so many are open [bounded]", () => {
     const codes = new PairingCodes();
-    expect(codes.open("a", STUDIO, 0)).toBe(true);
+    expect(codes.open("a", STUDIO, 0)).toBe("open");
     expect(codes.redeem("a", codeMs - 1)).toEqual({ kind: "paired", pairing: STUDIO });
     expect(codes.redeem("a", codeMs - 1)).toEqual({ kind: "wrong" });
-    expect(codes.open("b", STUDIO, 0)).toBe(true);
+    expect(codes.open("b", STUDIO, 0)).toBe("open");
     expect(codes.redeem("b", codeMs)).toEqual({ kind: "wrong" });
-    for (let n = 0; n < maxOpen; n++) expect(codes.open(`c${n}`, STUDIO, codeMs)).toBe(true);
-    expect(codes.open("d", STUDIO, codeMs)).toBe(false);
-    expect(codes.open("d", STUDIO, 2 * codeMs)).toBe(true);
+    for (let n = 0; n < maxOfOne; n++) expect(codes.open(`c${n}`, STUDIO, codeMs)).toBe("open");
+    // One that asks in a loop takes no other's.
+    expect(codes.open("d", STUDIO, codeMs)).toBe("full-of-one");
+    for (let n = maxOfOne; n < maxOpen; n++) {
+      expect(codes.open(`c${n}`, { ...STUDIO, mailbox: `of-${n}` }, codeMs)).toBe("open");
+    }
+    expect(codes.open("d", { ...STUDIO, mailbox: "lab" }, codeMs)).toBe("full");
+    expect(codes.open("d", STUDIO, 2 * codeMs)).toBe("open");
     expect(codes.size).toBe(1);
   });
 
@@ -36,7 +41,7 @@ describe("pairing codes", () => {
   it("do what a simple model says, in any history", () => {
     for (let seed = 1; seed <= histories(2_000); seed++) {
       const random = seeded(seed);
-      const codes = new PairingCodes({ codeMs: 100, maxOpen: 3, maxWrong: 3, windowMs: 40, pauseMs: 30 });
+      const codes = new PairingCodes({ codeMs: 100, maxOpen: 3, maxOfOne: 3, maxWrong: 3, windowMs: 40, pauseMs: 30 });
       let nowMs = 0;
       let open: { hash: string; endMs: number }[] = [];
       let wrong: number[] = [];
@@ -49,7 +54,7 @@ describe("pairing codes", () => {
         let got: string;
         if (random.chance(0.4) && !open.some(({ hash }) => hash === code)) {
           wanted = String(open.length < 3);
-          got = String(codes.open(code, STUDIO, nowMs));
+          got = String(codes.open(code, STUDIO, nowMs) === "open");
           if (open.length < 3) open.push({ hash: code, endMs: nowMs + 100 });
         } else {
           got = codes.redeem(code, nowMs).kind;

@@ -6,6 +6,8 @@ export interface PairingLimits {
   readonly codeMs: number;
   /** Codes that are open at a time. */
   readonly maxOpen: number;
+  /** And those of one mailbox: no sharer takes them all. */
+  readonly maxOfOne: number;
   /** Wrong tries of all who try, within `windowMs`, until nobody may try for `pauseMs`. */
   readonly maxWrong: number;
   readonly windowMs: number;
@@ -17,6 +19,7 @@ export const PAIRING_LIMITS: PairingLimits = {
   codeMs: 10 * 60_000,
   // A person pairs one machine at a time; a program that asks in a loop fills nothing.
   maxOpen: 64,
+  maxOfOne: 8,
   // People mistype; whoever guesses 60 bits needs longer than codes last, by far.
   maxWrong: 5,
   windowMs: 60_000,
@@ -56,12 +59,16 @@ export class PairingCodes {
     return this.#open.size;
   }
 
-  /** False: too many are open. */
-  open(hash: string, { mailbox, role }: Pairing, nowMs: number): boolean {
+  /** What it is where too many are open: all, or those of this mailbox. */
+  open(hash: string, { mailbox, role }: Pairing, nowMs: number): "open" | "full" | "full-of-one" {
+    const { maxOpen, maxOfOne, codeMs } = this.#limits;
     this.#forgetOld(nowMs);
-    if (this.#open.size >= this.#limits.maxOpen) return false;
-    this.#open.set(hash, { mailbox, role, endMs: nowMs + this.#limits.codeMs });
-    return true;
+    if (this.#open.size >= maxOpen) return "full";
+    let own = 0;
+    for (const one of this.#open.values()) if (one.mailbox === mailbox) own++;
+    if (own >= maxOfOne) return "full-of-one";
+    this.#open.set(hash, { mailbox, role, endMs: nowMs + codeMs });
+    return "open";
   }
 
   isOpen(hash: string, nowMs: number): boolean {

@@ -55,8 +55,11 @@ export class Pairings {
       throw new PairingRefusal(`a code gives no token of the role "${said}"; say another one`);
     }
     const code = codeText(randomBytes(CODE_BYTES));
-    if (!this.#codes.open(hashOf(code), { mailbox, role }, this.#clock.now())) {
-      throw new PairingRefusal(`${PAIRING_LIMITS.maxOpen} codes are open: use one of them, or wait until they end`);
+    const opened = this.#codes.open(hashOf(code), { mailbox, role }, this.#clock.now());
+    if (opened !== "open") {
+      const { maxOpen, maxOfOne } = PAIRING_LIMITS;
+      const many = opened === "full" ? `${maxOpen} codes are` : `${maxOfOne} codes for "${mailbox}" are`;
+      throw new PairingRefusal(`${many} open: use one of them, or wait until they end`);
     }
     return { code, expiresInMs: PAIRING_LIMITS.codeMs };
   }
