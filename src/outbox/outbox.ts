@@ -389,7 +389,7 @@ export class Outbox implements OutboxIntake {
       this.#came(flight, { kind: "withdrawn", why: TAKEN_BACK });
       return;
     }
-    const verdict = verdictOn(write.facts, this.#parts);
+    const verdict = verdictOn(write, this.#parts);
     if (verdict !== undefined) {
       if (verdict.kind === "denied") flight.reply = faultReply(new Fault("denied", verdict.why));
       this.#came(flight, verdict);

@@ -39,7 +39,7 @@ export interface OutboxParts {
   readonly pace?: LanesOptions["pace"];
   /** What the config says of a tool now; undefined where its calls are not kept. */
   readonly terms: (server: string, tool: OwnToolName) => OutboxTerms | undefined;
-  /** Which server a name means here; undefined where this outbox is no other gateway's too. */
+  /** Which server a name means here; undefined for one that is not in the config. */
   readonly targetOf?: ((server: string) => string | undefined) | undefined;
   /** Sends a call to a server, past policy. Throws a Fault where that cannot be. */
   readonly send: (call: AgentCall, server: string, tool: OwnToolName) => void;

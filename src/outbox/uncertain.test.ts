@@ -1,16 +1,19 @@
 // A write that may have happened: what goes again under its key, what is asked for, what a person has to say.
 
 import { describe, expect, it } from "vitest";
-import { DONE, eachWorld, httpFault, KEYLESS, LOST, receiptOf, type World } from "../../test/fixtures/outbox/world.js";
+import { DONE, eachWorld, httpFault, KEYLESS, LOST, receiptOf, World } from "../../test/fixtures/outbox/world.js";
 import { ownToolName } from "../contracts/names.js";
+import type { Store } from "../contracts/store.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { DeliveryVerdict } from "./parts.js";
 
 let world: World;
+let store: Store;
 
-eachWorld((one) => {
+eachWorld((one, on) => {
   world = one;
+  store = on;
 });
 
 describe("a write that may have happened", () => {
@@ -38,6 +41,31 @@ describe("a write that may have happened", () => {
     expect(world.desk.of("bert", 1)[0]?.state).toBe("unknown");
     await world.pass(3_600_000);
     expect(world.sent).toHaveLength(3);
+  });
+
+  it("goes to no other server that its name means by then, and on to its own; what never left goes where the name says [no-double-effect]", async () => {
+    let meant: string | undefined = "first";
+    const alone = new World(store, { targetOf: () => meant });
+    const lost = alone.call({ n: 1 });
+    await alone.rest();
+    await alone.answer(LOST);
+    const left = await alone.queued({ n: 2 }, { principal: "bert" });
+    meant = "second";
+    await alone.pass(60_000);
+    expect(alone.sent.map((_, at) => alone.args(at)["n"])).toEqual([1, 2, 2]);
+    await alone.answer(DONE);
+    const { id } = receiptOf(lost);
+    expect(alone.desk.get("bert", left.id)?.state).toBe("done");
+    expect(alone.desk.get("anna", id)).toMatchObject({
+      state: "queued",
+      why: expect.stringContaining("is another server in the config now"),
+    });
+    meant = "first";
+    await alone.pass(60_000);
+    expect(alone.args(-1)["n"]).toBe(1);
+    await alone.answer(DONE);
+    expect(alone.desk.get("anna", id)?.state).toBe("done");
+    expect(alone.sent).toHaveLength(4);
   });
 
   it("is asked for again where the server says that the first still runs, five times", async () => {

@@ -85,7 +85,8 @@ export const outboxDrop = defineCommand({
     name: "outbox drop",
     summary: "Takes a kept call out for good.",
     description:
-      "Takes a call that is not being sent out of the outbox for good. Its receipt says cancelled. It asks first.",
+      "Takes a call that is not being sent out of the outbox for good. Where it was queued, its receipt says cancelled. One " +
+      "that has ended is forgotten with its receipt and its key: the same key is a new call then. It asks first.",
   },
   args: { id: idArg },
   options: { ...yesOption, ...gatewayOptions, ...jsonOption },

@@ -233,8 +233,7 @@ export class GatewayOutbox implements OutboxIntake {
       terms: (server, tool) => this.#terms.get(server)?.get(tool),
       send: (call, server, tool) => pipeline.sender.deliver(this.#parts.observed(call, server, tool), server, tool),
       judge: (facts) => this.#judge(facts),
-      // Of a gateway that is alone the config says it, whatever it said before.
-      targetOf: state.engine === undefined ? undefined : (server) => this.#targets.get(server),
+      targetOf: (server) => this.#targets.get(server),
       journalOf: (server) => this.#journalOf(server),
       credentialOf: (server) => this.#credentials.get(server),
       pace: (server, chargedMs, nowMs) => pipeline.sender.budgets?.pace(server, chargedMs, nowMs) ?? 0,
@@ -276,7 +275,7 @@ export class GatewayOutbox implements OutboxIntake {
     const role = byToken === true ? tokens.roleOf(taken.id) : undefined;
     const principal = role === undefined ? taken : { id: taken.id, role };
     if (this.#parts.servers().get(server) === undefined) {
-      return { kind: "denied", why: `Server "${server}" is no longer in the config.` };
+      return { kind: "denied", why: `Server "${server}" is not in the config any more, or disabled there.` };
     }
     const decision = access.decideUnderWay(principal, server, tool);
     if (decision.kind === "deny") return { kind: "denied", why: `You may not use tool "${tool}": ${decision.rule}.` };
