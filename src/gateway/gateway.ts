@@ -286,10 +286,7 @@ export class Gateway {
       firstTries: () => this.#unknownServers().map((name) => this.servers.get(name)?.firstTry),
       demandRole: (role) => this.demandRole(role),
       setContext: (principal, changes) => this.setContext(principal, changes),
-      restarts: () =>
-        this.servers
-          .status((name) => this.#stages.catalog.counts(name))
-          .reduce((sum, { restarts }) => sum + restarts, 0),
+      restarts: () => this.#stages.comeBacks(),
       forRuns: this.#forRuns === "gateway",
       noAuth: this.#noAuth,
     });

@@ -108,6 +108,8 @@ export interface Stages {
   /** Makes a record of every call. */
   readonly lookout: Lookout;
   readonly records: CallRecords;
+  /** How often servers were up again that had been up before. */
+  readonly comeBacks: () => number;
   readonly stderr: KeptStderr;
   readonly reaper: Reaper;
   /** What gateways on one engine go by; undefined where this one is alone. */
@@ -358,6 +360,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   );
   return {
     held,
+    comeBacks: () => happenings.comeBacks,
     catalog,
     cache,
     pipeline,

@@ -440,6 +440,7 @@ it("whoever counts the lives of a server hears why each began and how it ended [
     {
       started: (_server, reason) => void heard.push(reason),
       disconnected: (_server, ms, fault) => void heard.push(`${ms >= 0} ${fault}`),
+      cameBack: () => void heard.push("back"),
     },
   );
   await call(driver).answered;
@@ -448,5 +449,5 @@ it("whoever counts the lives of a server hears why each began and how it ended [
   links.at(-1)?.events.onClosed(new Fault("unavailable", "It died."));
   await call(driver).answered;
   await driver.stop();
-  expect(heard).toEqual(["first", "true undefined", "idle", "true unavailable", "restart", "true undefined"]);
+  expect(heard).toEqual(["first", "true undefined", "idle", "true unavailable", "restart", "back", "true undefined"]);
 });

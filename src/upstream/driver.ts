@@ -432,6 +432,7 @@ export class ServerDriver implements ServerConnection {
     }
     this.#attempt = undefined;
     const nowMs = this.#context.now();
+    if (this.#supervisor.isRestart && this.readyAfterMs !== undefined) this.#context.lives?.cameBack?.(this.server);
     this.#supervisor.started(nowMs);
     this.readyAfterMs = Math.round(nowMs - startedMs);
     this.#readyMs = nowMs;

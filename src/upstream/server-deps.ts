@@ -24,6 +24,8 @@ export interface ServerLives {
   disconnected(server: string, ms: number, fault: string | undefined): void;
   /** Its breaker. */
   turned?(server: string, circuit: "open" | "closed"): void;
+  /** It is up again that was up before and went away. */
+  cameBack?(server: string): void;
   /** It answered a call, the first after calls that found something wrong with it. */
   answers?(server: string): void;
 }

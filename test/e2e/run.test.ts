@@ -4,7 +4,9 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Io, TakenSignal } from "../../src/cli/line/io.js";
+import { runChild } from "../../src/cli/run/child.js";
 import { type Started, start } from "../fixtures/processes.js";
 import { hasTerminals, startOnTerminal } from "../fixtures/terminal.js";
 import { cli, type Gateway, root, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
@@ -229,6 +231,24 @@ describe("toolway run", () => {
       expect(shell.log().match(/^(?:stopped|ended) \d+/gm)).toEqual(["stopped 148", "ended 7"]);
     },
   );
+
+  it("stops with an agent that had stopped itself before its signals were taken [run-foreground]", async () => {
+    const program = join(home, "stops.sh");
+    writeFileSync(program, "kill -STOP $$\nexit 7\n");
+    const kill = vi.spyOn(process, "kill").mockReturnValue(true);
+    let pass = (_: TakenSignal) => {};
+    const takeSignals = (listener: typeof pass) => {
+      // Long enough for the agent to stop.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+      pass = listener;
+    };
+    const env = { PATH: process.env["PATH"] ?? "" };
+    const ended = runChild("sh", [program], { env, io: { cwd: home, takeSignals } as unknown as Io });
+    await until("our own stop", () => kill.mock.calls.some(([, signal]) => signal === "SIGTSTP"), 5_000);
+    kill.mockRestore();
+    pass("SIGCONT");
+    expect(await ended).toBe(7);
+  });
 
   it("tells the gateway what the agent is, unless the line says otherwise [run-own]", async () => {
     const [as, other] = await Promise.all([

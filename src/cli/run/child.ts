@@ -32,6 +32,8 @@ export function runChild(
       if (signal === "SIGCHLD") stopWithIt.signalled();
       else if (!FROM_TERMINAL.has(signal)) child.kill(signal);
     });
+    // It may have stopped before its signals were taken.
+    if (pid !== 0) stopWithIt.signalled();
   });
 }
 

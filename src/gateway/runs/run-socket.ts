@@ -22,7 +22,7 @@ export interface RunGateway {
   /** Throws where the config has no such role. */
   demandRole(role: string): void;
   setContext(principal: string, changes: ContextChanges): Promise<unknown>;
-  /** How often servers were restarted, all together. */
+  /** How often servers that had been up were so again, all together. */
   restarts(): number;
   readonly forRuns: boolean;
   readonly noAuth: boolean;

@@ -43,6 +43,8 @@ export class Happenings {
     "How long the store took to be on disk.",
     COMMIT_SECONDS,
   );
+  /** How often servers were up again that had been up before, those that are gone from the config among them. */
+  comeBacks = 0;
   readonly #servers: ServerLabels;
   /** Told of each start that took the place of a connection that was lost. */
   onRestart: ((server: string) => void) | undefined;
@@ -74,6 +76,10 @@ export class Happenings {
       ["toolway_server", this.#servers.of(server)],
       ["reason", reason],
     ]);
+  }
+
+  cameBack(): void {
+    this.comeBacks++;
   }
 
   turned(server: string, circuit: "open" | "closed"): void {
