@@ -1,6 +1,7 @@
 // Two gateways of one config on one engine keep writes together: one of them has those of a server in hand, and the other passes
 // its agents' calls on.
 
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Reply } from "../e2e/eras.js";
@@ -19,9 +20,11 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
   let owner: EngineGateway;
   let other: EngineGateway;
   let server: Awaited<ReturnType<typeof startHttpFixture>>;
-  const ledger = join(temporaryFolder("toolway-ledger-"), "ledger.jsonl");
-  const files = ["--ledger", ledger];
+  const folder = temporaryFolder("toolway-ledger-");
+  const [ledger, answers] = [join(folder, "ledger.jsonl"), join(folder, "answers")];
+  const files = ["--ledger", ledger, "--answers", answers];
   const open: EngineGateway[] = [];
+  let config: Parameters<typeof startOnEngine>[1];
 
   const call = ({ url, gateway }: EngineGateway, tool: string, args: Record<string, unknown>): Promise<Reply> =>
     callTool(url, tool, args, gateway.token);
@@ -29,22 +32,27 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     (result?.["structuredContent"] as { receipt?: string } | undefined)?.receipt ?? "";
   const isOwner = (one: EngineGateway) => mayActFor(one, "tracker");
 
+  /** The one that has the tracker in hand, and the other, when each has half of the partitions. */
+  async function whenShared(two: readonly EngineGateway[]): Promise<[EngineGateway, EngineGateway]> {
+    for (const { gateway } of two) await gateway.servers.get("tracker")?.firstTry;
+    await until("each to have half of the partitions", () =>
+      two.every((one) => {
+        const seen = partitionsOf(one).gateways();
+        return seen.length === 2 && seen.every(({ partitions }) => partitions === 32) && two.some(isOwner);
+      }),
+    );
+    return (isOwner(two[0] as EngineGateway) ? two : [...two].reverse()) as [EngineGateway, EngineGateway];
+  }
+
   beforeAll(async () => {
     nats = await startNats();
     server = await startHttpFixture("tracker", files);
     const outbox = { lane: "arguments.project" };
     const tools = { create_issue: { outbox: { ...outbox, key: "arguments.request_id" } }, add_comment: { outbox } };
     const tracker = { type: "http" as const, url: server.url, tools };
-    const config = { names: "plain" as const, mcpServers: { tracker } };
+    config = { names: "plain" as const, mcpServers: { tracker } };
     for (let n = 0; n < 2; n++) open.push(await startOnEngine(nats, config));
-    for (const { gateway } of open) await gateway.servers.get("tracker")?.firstTry;
-    await until("each to have half of the partitions", () =>
-      open.every((one) => {
-        const seen = partitionsOf(one).gateways();
-        return seen.length === 2 && seen.every(({ partitions }) => partitions === 32) && open.some(isOwner);
-      }),
-    );
-    [owner, other] = (isOwner(open[0] as EngineGateway) ? open : [...open].reverse()) as [EngineGateway, EngineGateway];
+    [owner, other] = await whenShared(open);
   });
   afterAll(async () => {
     await Promise.all(open.map(({ gateway }) => gateway.close({ drainMs: 0 })));
@@ -104,5 +112,26 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     for (const { title: name } of effectsIn(ledger)) counts.set(name, (counts.get(name) ?? 0) + 1);
     expect([...counts.values()].every((count) => count === 1)).toBe(true);
     expect(counts.size).toBe(24);
+  });
+
+  it("leaves a write that is on its way to the gateway that sent it when that hands over: its answer is its receipt's, and the next of its lane comes after [engine-drain] [lane-order] [unknown-is-said]", async () => {
+    open.push(await startOnEngine(nats, config));
+    const [leaving, staying] = await whenShared([other, open.at(-1) as EngineGateway]);
+    // Longer than a partition that was lost is waited for, and without a key.
+    const slow = call(leaving, "add_comment", { project: "slow", title: "slow", ms: 7_000 });
+    await until("it to be under way", () => effectsIn(ledger).some(({ title: name }) => name === "slow"));
+    const behind = call(staying, "add_comment", { project: "slow", title: "behind" });
+    await until(
+      "the next",
+      async () => (await leaving.gateway.outbox?.list({ state: "queued", limit: 9 }))?.length === 1,
+    );
+    const closed = leaving.gateway.close({ drainMs: 20_000 });
+    expect(JSON.stringify((await slow).result)).toContain("noted slow");
+    await Promise.all([behind, closed]);
+    await until("the next to be delivered", () => effectsIn(ledger).some(({ title: name }) => name === "behind"));
+    expect(effectsIn(ledger).filter(({ project }) => project === "slow")).toHaveLength(2);
+    await until("its answer", () => readFileSync(answers, "utf8").includes("behind"));
+    expect(readFileSync(answers, "utf8").match(/^(?:slow|behind)/gm)).toEqual(["slow", "behind"]);
+    expect(await staying.gateway.outbox?.list({ state: "unknown", limit: 9 })).toEqual([]);
   });
 });

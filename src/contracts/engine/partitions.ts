@@ -7,8 +7,11 @@ import type { Store } from "../store.js";
 export interface PartitionKeeper {
   /** The partition is ours, and so is its store: a former owner can write nothing to it any more. */
   taken(partition: number, store: Store): Promise<void>;
-  /** Nothing may be done for it from now on. What is resolved when all has come to rest is waited for where there is time. */
-  lost(partition: number): Promise<void>;
+  /**
+   * Nothing may be begun for it from now on. What is resolved when all has come to rest is waited for: as long as calls in flight have
+   * where it is `isInTime`, given away while nobody else can have it, and some seconds where it was lost.
+   */
+  lost(partition: number, isInTime: boolean): Promise<void>;
 }
 
 export interface Partitions {

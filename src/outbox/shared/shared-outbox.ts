@@ -33,6 +33,8 @@ const AWAY_MS = 6_000;
 const LOOK_MS = 250;
 /** What may still come back for calls that are under way when a partition is lost. */
 const DRAIN_MS = 3_000;
+/** And when it is given away, to a gateway that begins or by one that is drained: what calls in flight have at the end of a gateway. */
+const GIVING_MS = 22_000;
 /** Others that are being told of changes: what is more is not told, and found when it is asked for. */
 const MAX_TELLING = 256;
 const TELL_MS = 2_000;
@@ -177,12 +179,13 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     if (this.#mayDeliver) one.outbox.start();
   }
 
-  async lost(partition: number): Promise<void> {
+  async lost(partition: number, isInTime = false): Promise<void> {
     const one = this.#open.get(partition);
     this.#open.delete(partition);
     if (one === undefined) return;
     one.outbox.stop();
-    await one.outbox.drained(DRAIN_MS);
+    // Whoever has it next would send what is on its way once more, or not know what became of it, and go on in its lane meanwhile.
+    await one.outbox.drained(isInTime ? GIVING_MS : DRAIN_MS);
     await one.outbox.close();
   }
 

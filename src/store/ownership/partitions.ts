@@ -20,8 +20,10 @@ import {
 export const PARTITIONS = 64;
 /** What a keeper may still finish when it has lost a partition: longer, and others would wait for what they may take. */
 const REST_MS = 5_000;
+/** And when it gives one away that is still its own, as when it drains: as long as calls in flight have, and some more to write them down. */
+const GIVING_MS = 24_000;
 /** For everything to be handed over: the rest of what is under way, and two writes for each partition. */
-const RELEASE_MS = 15_000;
+const RELEASE_MS = GIVING_MS + 5_000;
 
 export interface PartitionsOptions {
   /** What all gateways read. */
@@ -272,7 +274,11 @@ class OwnedPartitions implements Partitions {
     try {
       const isInTime = this.#heart.holds(this.#moment());
       const others = [...this.#losers].map((told) => told(partition, isInTime));
-      await resultWithin(Promise.all([this.#keeper?.lost(partition), ...others]), REST_MS);
+      const own = this.#keeper?.lost(partition, isInTime) ?? Promise.resolve();
+      await Promise.all([
+        resultWithin(own, isInTime ? GIVING_MS : REST_MS),
+        resultWithin(Promise.all(others), REST_MS),
+      ]);
     } catch (error) {
       this.#options.warn(`Partition ${partition} was not closed in good order: ${messageOf(error)}`);
     }
