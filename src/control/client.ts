@@ -12,6 +12,11 @@ const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 /** One line of a stream: a value of the store (16 MiB), escaped. */
 const MAX_LINE_CHARS = 64 * 1024 * 1024;
 
+/** Of a gateway that is asked whether it answers: one that is busy does within a second, and whoever waits is told soon. */
+const PATIENCE_MS = 10_000;
+/** No socket, that of a dead gateway, no state directory; or one that ended as it was asked. */
+const GONE: ReadonlySet<string> = new Set(["ENOENT", "ECONNREFUSED", "ENOTDIR", "ECONNRESET", "EPIPE"]);
+
 interface ControlCallOptions {
   readonly signal?: AbortSignal;
 }
@@ -28,23 +33,46 @@ export interface ControlClient {
   upgrade(name: string, query?: Readonly<Record<string, string>>, options?: ControlCallOptions): Promise<Duplex>;
 }
 
-/** The running gateway of a state directory; undefined when none runs. */
-export async function findGateway(stateDir: string): Promise<ControlClient | undefined> {
+/** The running gateway of a state directory; undefined when none runs. Rejects where one is there and says nothing for so long. */
+export async function findGateway(stateDir: string, patienceMs = PATIENCE_MS): Promise<ControlClient | undefined> {
   const path = findSocketPath(stateDir);
   if (path === undefined) return undefined;
-  const alive = await new Promise<boolean>((done, fail) => {
+  return (await look(path, patienceMs)) ? connectControl(path) : undefined;
+}
+
+/** Whether a gateway has the socket of a state directory. Whether it answers is not asked. */
+export async function isGatewayThere(stateDir: string): Promise<boolean> {
+  const path = findSocketPath(stateDir);
+  return path !== undefined && (await look(path, undefined));
+}
+
+/** `patienceMs`: for any answer. Undefined where a connection is enough: the system takes those of a process that hangs too. */
+function look(path: string, patienceMs: number | undefined): Promise<boolean> {
+  return new Promise((done, fail) => {
     const socket = connect(path);
-    socket.once("connect", () => {
+    const end = (isThere: boolean) => {
       socket.destroy();
-      done(true);
+      done(isThere);
+    };
+    socket.once("connect", () => {
+      if (patienceMs === undefined) end(true);
+      else socket.write("HEAD /alive HTTP/1.1\r\nHost: toolway\r\nConnection: close\r\n\r\n");
+    });
+    socket.once("data", () => end(true));
+    socket.once("close", () => done(false));
+    socket.setTimeout(patienceMs ?? 0, () => {
+      socket.destroy();
+      const seconds = (patienceMs ?? 0) / 1000;
+      const text =
+        `The gateway at ${path} is there, and has said nothing for ${seconds} s: its process hangs, or is stopped. ` +
+        "`toolway ps` names it: continue it with `kill -CONT`, or end it with `kill -KILL`.";
+      fail(new ControlError("unavailable", text));
     });
     socket.once("error", (error: NodeJS.ErrnoException) => {
-      // No socket, a socket of a dead gateway, no state directory.
-      if (error.code === "ENOENT" || error.code === "ECONNREFUSED" || error.code === "ENOTDIR") done(false);
+      if (GONE.has(error.code ?? "")) done(false);
       else fail(new ControlError("unavailable", `The control socket ${path} cannot be opened: ${error.message}.`));
     });
   });
-  return alive ? connectControl(path) : undefined;
 }
 
 export function connectControl(path: string): ControlClient {

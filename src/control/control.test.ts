@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type ControlClient, connectControl, findGateway } from "./client.js";
+import { type ControlClient, connectControl, findGateway, isGatewayThere } from "./client.js";
 import { ControlError, type ControlOptions, type ControlServer, jsonLines, serveControl } from "./server.js";
 import { claimSocketPath, findSocketPath } from "./socket-path.js";
 
@@ -280,6 +280,17 @@ describe("finding the gateway", () => {
     await servers.pop()?.close();
     expect(await findGateway(dir)).toBeUndefined();
     await expect(client?.get("/status")).rejects.toMatchObject({ code: "unavailable" });
+  });
+
+  it("ends, and says what to do, where one is there that hangs: any connection is taken for it [told-why]", async () => {
+    const hung: Server = createServer((socket) => void socket.on("error", () => {}).resume());
+    await new Promise<void>((done) => hung.listen(claimSocketPath(dir), done));
+    expect(await isGatewayThere(dir)).toBe(true);
+    await expect(findGateway(dir, 50)).rejects.toMatchObject({
+      code: "unavailable",
+      message: expect.stringMatching(/has said nothing for 0.05 s: .*`toolway ps` names it/),
+    });
+    await new Promise((done) => hung.close(done));
   });
 
   it("replaces the socket of a dead gateway, and nothing else", async () => {

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { findGateway } from "./client.js";
+import { isGatewayThere } from "./client.js";
 
 /** A gateway that runs, as `toolway ps` shows it. */
 export interface RunningGateway {
@@ -80,7 +80,7 @@ export async function listGateways(root: string): Promise<RunningGateway[]> {
 /** Unknown where its socket may not be opened: then it is not ours to talk to, nor to take off the list. */
 async function lifeOf(stateDir: string): Promise<"alive" | "dead" | "unknown"> {
   try {
-    return (await findGateway(stateDir)) === undefined ? "dead" : "alive";
+    return (await isGatewayThere(stateDir)) ? "alive" : "dead";
   } catch {
     return "unknown";
   }

@@ -250,6 +250,21 @@ describe("toolway run", () => {
     expect(await ended).toBe(7);
   });
 
+  it("is told where the gateway hangs, in place of waiting for it, and --fallback goes on without [told-why] [run-own]", async () => {
+    process.kill(gateway.pid, "SIGSTOP");
+    try {
+      const line = (...more: string[]) => [cli, "run", ...where(), ...more, "--", "sh", "-c", "exit 7"];
+      const [plain, fallback] = [line(), line("--fallback")].map((args) =>
+        start("run", process.execPath, args, environment({})),
+      ) as [Started, Started];
+      expect(await plain.closed).toBe(1);
+      expect(plain.log()).toMatch(/has said nothing for 10 s: .*ps` names it/);
+      expect(await fallback.closed).toBe(7);
+    } finally {
+      process.kill(gateway.pid, "SIGCONT");
+    }
+  });
+
   it("tells the gateway what the agent is, unless the line says otherwise [run-own]", async () => {
     const [as, other] = await Promise.all([
       begin(["codex", "--as", "me"]),

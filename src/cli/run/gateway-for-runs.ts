@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
+import { messageOf } from "../../runtime/expected-error.js";
 import { sleep } from "../../runtime/wait.js";
 import type { GatewaySource } from "../gateway/port.js";
 import type { HeldLine } from "./hold.js";
@@ -26,7 +27,8 @@ const NOT_PASSED = ["TOOLWAY_SESSION_TOKEN", "TOOLWAY_URL", "TOOLWAY_MCP_CONFIG"
 /** A run's connection to the gateway of this state directory; undefined where none answers. */
 export async function reachRun(source: GatewaySource): Promise<Duplex | undefined> {
   const running = await import("../gateway/running.js");
-  return running.reachRun(source).catch(() => {
+  return running.reachRun(source).catch((error: unknown) => {
+    if ((error as { code?: unknown }).code !== "no-route") throw new RunError(messageOf(error));
     throw new RunError("The gateway that runs for this config is of an older version, which knows no runs.", {
       hint: "Stop it with `toolway down`, and start it again with this one.",
     });
