@@ -508,7 +508,7 @@ export class Broker {
     for (const mailbox of [...this.#mailboxes.values()]) this.#look(mailbox);
   }
 
-  // ── MailboxTable ────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Mailboxes ────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** A message in the sender's own mailbox, which its answer finishes. */
   #ownLetter(sender: MailSender, { id, from }: MessageName): Letter | undefined {
