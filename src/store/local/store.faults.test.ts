@@ -267,7 +267,8 @@ describe("a store on a full disk", () => {
         });
         for (let n = 0; refused.length === 0 && n < 2_000; n += 8)
           await Promise.all(Array.from({ length: 8 }, (_, i) => call("k" + (n + i))));
-        for (let n = 0; n < 8; n++) await call("more" + n);
+        // One at a time may find the room that one of many did not: more of them do not.
+        for (let n = 0; refused.length < 3 && n < 64; n++) await call("more" + n);
         ${disk.grow}
         await call("room");
         const queued = taken.filter((key) => told.has(key));
@@ -275,7 +276,7 @@ describe("a store on a full disk", () => {
         process.exit(0);`);
         expect({ code: first.code, signal: first.signal, err: first.err }).toEqual({ code: 0, signal: null, err: "" });
         const { queued, refused, sent, last } = JSON.parse(first.out);
-        expect(refused.length).toBeGreaterThan(1);
+        expect(refused.length).toBeGreaterThanOrEqual(3);
         for (const text of refused) expect(text).toMatch(/^Not sent, and not queued: .*No room left on the disk/);
         expect([last, sent]).toEqual(["room", []]);
         // The process is gone without a word, and another finds them.
