@@ -33,7 +33,7 @@ import { Logins } from "./logins/logins.js";
 import type { Lookout } from "./lookout/lookout.js";
 import type { Mailboxes } from "./mailboxes/mailboxes.js";
 import { hearingOf, type ProgramCalls, toToolResult } from "./program-call.js";
-import { AGENT_WAIT_MS, isThereForAgents, PLAN_WAIT_MS, Readiness } from "./readiness.js";
+import { isThereForAgents, Readiness } from "./readiness.js";
 import { serveRun } from "./runs/run-socket.js";
 import { Runs, type SweepRun } from "./runs/runs.js";
 import { type StageParts, type Stages, wireStages } from "./stages.js";
@@ -42,8 +42,7 @@ import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import type { StoredPins } from "./state/stored-pins.js";
 import { engineSeen, serverRows, storeSeen } from "./status.js";
 import { type StdioAgent, StdioAgents, stdioPrincipal } from "./stdio-agents.js";
-import type { ToolListing, UnusedPatterns } from "./tool-listing.js";
-import { hiddenReason, listTools, possibleOwners } from "./tool-listing.js";
+import { hiddenReason, listTools, possibleOwners, type ToolListing, type UnusedPatterns } from "./tool-listing.js";
 
 export type { ReloadReport, ToolListing };
 
@@ -58,6 +57,9 @@ const END_MS = 8_000;
  * One look at the wall clock for all tokens, because a timer for each would not see that the clock was set.
  */
 const TOKEN_LOOK_MS = 2_000;
+
+/** An agent introduces itself at once. For one that does not, the servers are started all the same. */
+const AGENT_WAIT_MS = 2_000;
 
 /**
  * True: at once; "listening": once the gateway listens; "agent": once the agent that it is for, over stdio, has said
@@ -262,7 +264,7 @@ export class Gateway {
     const { sharing } = this.#stages;
     // It is the way in, as an endpoint is: the servers are wanted.
     if (this.#startServers !== true && this.#closing === undefined) this.#start();
-    void import("./sharing/share-socket.js").then(({ serveShare, planOf }) => {
+    void import("./sharing/share-socket.js").then(({ serveShare, planOf, PLAN_WAIT_MS }) => {
       serveShare(socket, {
         begin: (settings, hooks) => sharing.begin(settings, hooks),
         end: (share, drainMs) => sharing.end(share, drainMs),

@@ -3,12 +3,6 @@
 
 import type { GatewayEngine } from "../contracts/engine/engine.js";
 
-/** An agent introduces itself at once. For one that does not, the servers are started all the same. */
-export const AGENT_WAIT_MS = 2_000;
-
-/** What is shared is told when the servers have been tried, and after this time at the latest. */
-export const PLAN_WAIT_MS = 20_000;
-
 /**
  * So long a server that does not come up keeps the gateway from being ready: as a rule one that works is up by then, and
  * one that hangs must not hide the others.

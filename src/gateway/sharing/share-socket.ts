@@ -26,6 +26,8 @@ export interface ShareGateway {
 const MAX_LINE_BYTES = 64 * KIB;
 /** A person who is there answers within this; a worker that waits is told then. */
 const ASK_MS = 30_000;
+/** The plan is told when the servers have been tried, and after this time at the latest. */
+export const PLAN_WAIT_MS = 20_000;
 /** Questions that a person has before them. */
 const MAX_ASKED = 64;
 /** Workers and tools for which "always" was said. */
