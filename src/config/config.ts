@@ -18,7 +18,7 @@ import type {
 
 import type { Input } from "./inputs/inputs.js";
 
-/** And what it says of a tool, which a server's own annotations do not decide. */
+/** What an entry says of one of its tools, which a server's own annotations do not decide. */
 export interface ToolOverride extends Override {
   /** It changes nothing: it may be called again, and its results may be shared. */
   readonly readOnly: boolean;

@@ -1,4 +1,4 @@
-// The driver of the outbox: takes calls from the pipeline, writes down what the heart wants written, sends what it wants
+// The driver of the outbox: takes calls from the pipeline, writes down what the state machine wants written, sends what it wants
 // sent, and answers agents with a result or a receipt. What is to be done when is decided in lanes.ts.
 
 import type { OwnToolName } from "../contracts/names.js";
@@ -229,7 +229,7 @@ export class Outbox implements OutboxIntake {
     if (write !== undefined && this.#unwritten.has(write)) throw new Fault("unavailable", NOT_ON_DISK);
   }
 
-  /** Does what the heart says. */
+  /** Does what the state machine says. */
   run(steps: readonly Step[]): void {
     for (const step of steps) {
       const { write } = step;

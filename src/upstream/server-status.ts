@@ -12,7 +12,7 @@ export interface ServerFacts {
   readonly spec: ServerSpec;
   /** The connections that are supervised by themselves; the shared one is first. */
   readonly own: readonly ServerDriver[];
-  /** And the sessions beside the shared one. */
+  /** Those, and the sessions beside the shared one. */
   readonly all: readonly ServerDriver[];
   readonly intro: ServerIntro | undefined;
   readonly lists: ServerLists;

@@ -48,7 +48,7 @@ export interface ImportOptions extends Place {
   readonly only?: readonly string[];
   /** Never the servers of these names. */
   readonly exclude?: readonly string[];
-  /** Also what a client keeps for other projects than the one of `cwd`. */
+  /** Takes also what a client keeps for other projects than the one of `cwd`. */
   readonly allProjects?: boolean;
   /** The file that they are taken into: where it is a client's own, it is not read. */
   readonly target?: string;

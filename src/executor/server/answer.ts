@@ -24,7 +24,7 @@ export interface RoomWaiter {
 
 /** The session, as an answer sees it. */
 export interface AnswerOwner {
-  /** Then all but what ends something should wait, by waitForRoom(). */
+  /** While this is true, all but what ends something should wait, by waitForRoom(). */
   readonly isFull: boolean;
   send(frame: string | Buffer): void;
   waitForRoom(waiter: RoomWaiter): void;

@@ -23,7 +23,7 @@ import type { GatewayState } from "../state/state.js";
 
 /** The code with which a WebSocket is closed on those who are refused. */
 const POLICY_VIOLATION = 1008;
-/** And on those who may come back. */
+/** The code with which it is closed on those who may come back. */
 const GOING_AWAY = 1001;
 
 /** What could not be opened, as in an election of the engine, is tried again: soon at first, and then seldom enough to be no load. */

@@ -6,7 +6,7 @@ export interface PairingLimits {
   readonly codeMs: number;
   /** Codes that are open at a time. */
   readonly maxOpen: number;
-  /** And those of one mailbox: no sharer takes them all. */
+  /** Codes of one mailbox that are open at a time: no sharer takes them all. */
   readonly maxOfOne: number;
   /** Wrong tries of all who try, within `windowMs`, until nobody may try for `pauseMs`. */
   readonly maxWrong: number;

@@ -1,4 +1,4 @@
-// What the heart of the outbox holds in memory: writes, their lanes, and the servers that these go to. They are plain
+// What the state machine of the outbox holds in memory: writes, their lanes, and the servers that these go to. They are plain
 // data with the small questions that can be asked of them; what happens to them is lanes.ts.
 
 import type { LifeStep, WriteState } from "../../contracts/outbox.js";

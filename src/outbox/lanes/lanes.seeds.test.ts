@@ -1,4 +1,4 @@
-// The heart of the outbox through thousands of histories: a disk that commits one thing after the other, servers that
+// The state machine of the outbox through thousands of histories: a disk that commits one thing after the other, servers that
 // honour keys or do not, answers that are lost, an operator, and a crash between any two steps.
 
 import { describe, expect, it } from "vitest";
@@ -27,7 +27,7 @@ interface DiskWrite {
   readonly onDisk: () => void;
 }
 
-/** A world in which the heart lives, dies and is started again. */
+/** A world in which the state machine runs, is lost and is started again. */
 class World {
   readonly random: () => number;
   readonly disk = new Map<number, WriteRecord>();
@@ -376,7 +376,7 @@ function check(world: World): void {
   demand(world.lanes.room.writes === waiting, "the room is counted wrong");
 }
 
-describe("the heart of the outbox", () => {
+describe("the state machine of the outbox", () => {
   it(`loses nothing, does nothing twice and keeps the order of every lane, in ${SEEDS} histories with crashes between any two steps [ack-is-durable] [no-double-effect] [unknown-is-said] [lane-order]`, () => {
     let effects = 0;
     let operated = 0;

@@ -1,4 +1,4 @@
-// The heart of the outbox: which write goes to its server when, and what follows from what came of it. It does no I/O and
+// The state machine of the outbox: which write goes to its server when, and what follows from what came of it. It does no I/O and
 // has no clock: it is told what happened and the time, and gives back what is to be done. The driver does it.
 
 import type { OutboxLimits, WriteState } from "../../contracts/outbox.js";

@@ -14,7 +14,7 @@ export const MESSAGE_LIFE_MS = 3_600_000;
 
 /** One principal holds at most this part of what may wait, so that one busy agent does not take the room of all others. */
 export const SHARE_OF_PRINCIPAL = 0.5;
-/** And one server this: one that is away for long leaves room for the others. */
+/** The writes to one server are at most this part: one that is away for long leaves room for the others. */
 export const SHARE_OF_SERVER = 0.75;
 
 /** A larger call is refused: it would fill the outbox of all others with a few writes. */
@@ -28,14 +28,14 @@ export const ENDED_MS = 7 * DAY_MS;
 export const MAX_ENDED_A_PRINCIPAL = 10_000;
 /** What ended receipts keep beside themselves (results, and texts of what was not done): a quarter of what the state has. */
 export const MAX_ENDED_BYTES = 256 * MIB;
-/** And those of one principal: the oldest of its own go first. */
+/** Those of one principal keep at most this: the oldest of its own go first. */
 export const MAX_ENDED_BYTES_A_PRINCIPAL = MAX_ENDED_BYTES / 4;
 
 /** After how long an agent gets a receipt in place of a result: Claude Code and opencode give a silent call up after 60 s. */
 export const ANSWER_MS = 20 * SECOND_MS;
 /** How long the disk may take for the first commit. Together with ANSWER_MS it stays under 50 s. */
 export const COMMIT_MS = 25 * SECOND_MS;
-/** And an engine, which is tried for 25 s: so it is the one that says what it knows of the commit. */
+/** How long an engine may take for it, which is tried for 25 s: so it is the engine that says what it knows of the commit. */
 export const ENGINE_COMMIT_MS = 28 * SECOND_MS;
 
 /** The waits between tries of one lane, or of a server that is away. */

@@ -1,4 +1,4 @@
-// What passes between the heart of the outbox and its driver: what is to be done, and what came of it.
+// What passes between the state machine of the outbox and its driver: what is to be done, and what came of it.
 
 import type { WriteOutcome } from "./classify.js";
 import type { KeptWrite } from "./lane.js";

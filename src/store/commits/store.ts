@@ -30,7 +30,7 @@ import { CommitWriter, type Condition } from "./writer.js";
 
 /** A key that is longer is named by its hash: engines bound their subjects, and this leaves room for a prefix. */
 const MAX_SUBJECT_KEY_BYTES = 96;
-/** Beside the values, in a commit: its head. */
+/** What the head of a commit may take, beside the values. */
 export const HEAD_BYTES = 8 * 1024;
 /** Longer than anybody follows late without beginning from the start. */
 export const DELETION_KEPT_MS = 10 * 60_000;

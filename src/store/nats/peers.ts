@@ -24,7 +24,10 @@ const LEAST_PIECE_BYTES = 1 * KIB;
 const MAX_BODY_BYTES = 16 * MIB;
 /** Questions under way at once, of this gateway to all others: some seconds of queued writes. */
 const MAX_ASKED = 1_024;
-/** And those that nobody waits for any more, which the client holds until their time is over: more of them keep their places among the others. */
+/**
+ * Questions that nobody waits for any more, which the client holds until their time is over. What is more than these keeps its
+ * place among those under way.
+ */
 const MAX_GIVEN_UP = 4_096;
 /** Questions of others that are being answered at once. */
 const MAX_ANSWERING = 2_048;

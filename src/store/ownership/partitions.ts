@@ -1,4 +1,4 @@
-// The driver of ownership: keeps the heart's records in the shared store, opens and closes partitions as it says, and asks it
+// The driver of ownership: keeps the state machine's records in the shared store, opens and closes partitions as it says, and asks it
 // with the time of now.
 
 import type { GatewaySeen, PartitionKeeper, Partitions } from "../../contracts/engine/partitions.js";
@@ -20,7 +20,10 @@ import {
 export const PARTITIONS = 64;
 /** What a keeper may still finish when it has lost a partition: longer, and others would wait for what they may take. */
 const REST_MS = 5_000;
-/** And when it gives one away that is still its own, as when it drains: as long as calls in flight have, and some more to write them down. */
+/**
+ * The same where it gives away one that is still its own, as when it drains: as long as calls in flight have, and some more to
+ * write them down.
+ */
 const GIVING_MS = 24_000;
 /** For everything to be handed over: the rest of what is under way, and two writes for each partition. */
 const RELEASE_MS = GIVING_MS + 5_000;
