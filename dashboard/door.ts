@@ -28,7 +28,7 @@ export class RequestRefused extends Error {
 }
 
 /** Somebody else listens where our gateway did. */
-export class Stranger extends Error {}
+export class NotTheGateway extends Error {}
 
 let session: Session | undefined;
 /** For who listens there and has shown that it knows our secret; undefined since the last connection was lost. */
@@ -87,7 +87,7 @@ function shareWithTabs(own: Session): void {
   };
 }
 
-/** One request of the session's. Rejects with a RequestRefused, a Stranger, or what the browser says of the network. */
+/** One request of the session's. Rejects with a RequestRefused, a NotTheGateway, or what the browser says of the network. */
 export async function call<T>(method: "GET" | "POST" | "DELETE", path: string, body?: unknown): Promise<T> {
   return (await ask(`/api${path}`, {
     method,
@@ -147,7 +147,7 @@ async function demandProof({ id, secret }: Session): Promise<string> {
   const made = async (of: string) =>
     base64url(new Uint8Array(await crypto.subtle.sign("HMAC", known, text.encode(of))));
   if (answer.proof !== (await made(`toolway-door:${nonce}`))) {
-    throw new Stranger("Another program listens where the gateway did.");
+    throw new NotTheGateway("Another program listens where the gateway did.");
   }
   const own = await made(`toolway-door-key:${String(answer.start)}`);
   if (before === losses) key = own;
@@ -167,7 +167,7 @@ async function refusedBy(answer: Response): Promise<Error> {
   const body = (await answer.json().catch(() => undefined)) as { error?: { message?: unknown } } | undefined;
   const message = body?.error?.message;
   // What is no answer of ours comes from somebody else.
-  if (typeof message !== "string") return new Stranger(`The answer was ${answer.status}, and none of Toolway's.`);
+  if (typeof message !== "string") return new NotTheGateway(`The answer was ${answer.status}, and none of Toolway's.`);
   return new RequestRefused(answer.status, message);
 }
 

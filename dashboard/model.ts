@@ -3,7 +3,7 @@
 
 import { computed, signal } from "@preact/signals";
 import type { GatewayStatus, ServerStatus } from "../src/contracts/status.js";
-import { enter, feed, forgetProof, leave, RequestRefused, Stranger } from "./door.js";
+import { enter, feed, forgetProof, leave, NotTheGateway, RequestRefused } from "./door.js";
 
 /** The whole status but for what the page takes by name. */
 export type GatewayPart = Omit<
@@ -98,7 +98,7 @@ export async function follow(): Promise<void> {
         link.value = { kind: "ended", why: error.message };
         return;
       }
-      if (error instanceof RequestRefused || error instanceof Stranger) why = error.message.replace(/\.$/, "");
+      if (error instanceof RequestRefused || error instanceof NotTheGateway) why = error.message.replace(/\.$/, "");
     }
     forgetProof();
     since ||= Date.now();

@@ -51,7 +51,7 @@ export function resolveEntries(value: Readonly<Record<string, unknown>>, context
 }
 
 /** What the rest of the file says that an entry depends on. */
-interface Around extends Pick<ResolveContext, "executors" | "hasBroker"> {
+interface FileContext extends Pick<ResolveContext, "executors" | "hasBroker"> {
   /** A list of the client that wrote the file leaves it out. */
   readonly isOff: boolean;
 }
@@ -67,7 +67,7 @@ class Entered implements Entries {
     this.#context = context;
   }
 
-  enter(rawName: string, entry: unknown, path: KeyPath, { isOff, ...around }: Around): void {
+  enter(rawName: string, entry: unknown, path: KeyPath, { isOff, ...around }: FileContext): void {
     const { report } = this.#context;
     const name = rawName.trim();
     const wrong = nameProblem(name, "server");

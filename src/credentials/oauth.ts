@@ -91,7 +91,7 @@ function asUrl(text: string): URL {
   return new URL(text);
 }
 
-interface Who {
+interface ClientIdentity {
   readonly clientId: string | undefined;
   readonly clientSecret: string | undefined;
   readonly clientMetadataUrl: string | undefined;
@@ -100,7 +100,7 @@ interface Who {
 /** Who we are to it: as the config says, by a document of ours where it takes one, else by a registration. */
 async function clientFor(
   { url, metadata }: Issuer,
-  { clientId, clientSecret, clientMetadataUrl }: Who,
+  { clientId, clientSecret, clientMetadataUrl }: ClientIdentity,
   { redirectUri, scopes }: { readonly redirectUri: string; readonly scopes: readonly string[] },
   fetch: AuthFetch,
 ): Promise<ClientRecord> {
@@ -141,7 +141,7 @@ async function authorization(
   return { address: authorizationUrl.href, verifier: codeVerifier };
 }
 
-interface CameBack {
+interface LoginReturn {
   readonly code: string;
   readonly iss: string | undefined;
   readonly verifier: string;
@@ -151,7 +151,7 @@ interface CameBack {
 async function exchange(
   { url, metadata, resource }: Issuer,
   client: ClientRecord,
-  { code, iss, verifier, redirectUri }: CameBack,
+  { code, iss, verifier, redirectUri }: LoginReturn,
   fetch: AuthFetch,
 ): Promise<TokenAnswer> {
   return exchangeAuthorization(url, {

@@ -264,7 +264,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     context: {
       now: systemClock.now,
       random: Math.random,
-      lives: happenings,
+      lifecycle: happenings,
       makeLink: linkMaker({
         reaper,
         env,

@@ -11,7 +11,7 @@ import { requestText } from "../protocol/message.js";
 import { type Reply, replyText } from "../protocol/reply.js";
 import { type DriverEvents, ServerDriver } from "./driver.js";
 import type { Link, LinkEvents, Ticket } from "./link/link.js";
-import type { ServerLives } from "./server-deps.js";
+import type { ServerLifecycle } from "./server-deps.js";
 import { Breaker } from "./supervise/breaker.js";
 
 /** Shakes hands, and answers every call with an empty result. */
@@ -66,7 +66,7 @@ function supervise(
   onLink: (link: PlayedLink, nth: number) => void,
   events: Partial<DriverEvents> = {},
   now = () => performance.now(),
-  lives?: ServerLives,
+  lifecycle?: ServerLifecycle,
   breaker?: Breaker,
 ) {
   const links: PlayedLink[] = [];
@@ -77,7 +77,7 @@ function supervise(
     {
       now,
       random: () => 0,
-      lives,
+      lifecycle,
       makeLink: (_, events) => {
         const link = new PlayedLink(events);
         links.push(link);
@@ -431,7 +431,7 @@ it("a call notes that it waited for a start, what came then, and whether it was 
   await driver.stop();
 });
 
-it("whoever counts the lives of a server hears why each began and how it ended [metrics-agree]", async () => {
+it("whoever counts the starts of a server hears why each began and how it ended [metrics-agree]", async () => {
   const heard: string[] = [];
   const { driver, links } = supervise(
     () => {},

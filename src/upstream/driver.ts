@@ -364,7 +364,7 @@ export class ServerDriver implements ServerConnection {
     const attempt = new AbortController();
     this.#attempt = attempt;
     const again = this.readyAfterMs === undefined ? "first" : "idle";
-    this.#context.lives?.started(this.server, this.#supervisor.isRestart ? "restart" : again);
+    this.#context.lifecycle?.started(this.server, this.#supervisor.isRestart ? "restart" : again);
     const connection = this.#connect();
     this.#connection = connection;
     this.#liveness = new Liveness();
@@ -432,7 +432,7 @@ export class ServerDriver implements ServerConnection {
     }
     this.#attempt = undefined;
     const nowMs = this.#context.now();
-    if (this.#supervisor.isRestart && this.readyAfterMs !== undefined) this.#context.lives?.cameBack?.(this.server);
+    if (this.#supervisor.isRestart && this.readyAfterMs !== undefined) this.#context.lifecycle?.cameBack?.(this.server);
     this.#supervisor.started(nowMs);
     this.readyAfterMs = Math.round(nowMs - startedMs);
     this.#readyMs = nowMs;
@@ -489,7 +489,7 @@ export class ServerDriver implements ServerConnection {
   #drop(connection: Connection, fault: Fault | undefined): Promise<void> {
     if (fault !== undefined) this.lastFault = fault;
     if (this.#readyMs !== undefined) {
-      this.#context.lives?.disconnected(this.server, this.#context.now() - this.#readyMs, fault?.code);
+      this.#context.lifecycle?.disconnected(this.server, this.#context.now() - this.#readyMs, fault?.code);
       this.#readyMs = undefined;
     }
     this.#lastDescription = { ...connection.describe() };

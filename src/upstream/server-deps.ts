@@ -13,11 +13,11 @@ export interface UpstreamContext {
   readonly random: () => number;
   readonly makeLink: (spec: ServerSpec, events: LinkEvents) => Link;
   /** Hears of starts and ends, for who counts them. Undefined where nobody does. */
-  readonly lives?: ServerLives | undefined;
+  readonly lifecycle?: ServerLifecycle | undefined;
 }
 
 /** Who hears of starts and ends of servers, and of how their calls go. */
-export interface ServerLives {
+export interface ServerLifecycle {
   /** `idle`: it was closed for want of calls, and is wanted again. */
   started(server: string, reason: "first" | "restart" | "idle"): void;
   /** A connection that was up has ended after `ms`. `fault` is undefined where we closed it by our own will. */

@@ -92,10 +92,10 @@ export class UpstreamServer implements ServerHandle {
     this.#after = after;
     this.#breaker = new Breaker(spec.supervision.breaker, {
       onTurn: (circuit, text) => {
-        deps.context.lives?.turned?.(spec.name, circuit);
+        deps.context.lifecycle?.turned?.(spec.name, circuit);
         this.#log(circuit === "open" ? "warn" : "info", text);
       },
-      onAnswers: () => deps.context.lives?.answers?.(spec.name),
+      onAnswers: () => deps.context.lifecycle?.answers?.(spec.name),
     });
     this.#repeatable = new Repeatable(spec);
     this.#eras = deps.eras ?? new ProcessEras();

@@ -100,7 +100,7 @@ export class OperatorDoor {
   readonly #start = randomBytes(16).toString("base64url");
   readonly #tabs: Tabs;
   readonly #answers: Readonly<Record<Power, RouteAnswerer>>;
-  readonly #answerKnock: RouteAnswerer;
+  readonly #answerOpen: RouteAnswerer;
   readonly #tokens: DoorTokens;
   readonly #metrics: MetricsAnswers;
   readonly #held: HeldOpen | undefined;
@@ -131,7 +131,7 @@ export class OperatorDoor {
       viewer: answererOf(guarded({ ...seeing, ...withFeed("viewer") }), MAX_BODY_BYTES),
       operator: answererOf(guarded({ ...seeing, ...acting, ...withFeed("operator") }), MAX_OPERATOR_BYTES),
     };
-    this.#answerKnock = answererOf(this.#knocks(), MAX_BODY_BYTES);
+    this.#answerOpen = answererOf(this.#openRoutes(), MAX_BODY_BYTES);
   }
 
   /** Its port; undefined while it is shut. */
@@ -288,7 +288,7 @@ export class OperatorDoor {
     if (!path.startsWith("/api/")) return this.#files.answer(path, request, response);
     response.setHeader("Cache-Control", "no-store");
     const asked = url.slice("/api".length);
-    if (path === "/api/session" || path === "/api/proof") return this.#answerKnock(asked, request, response);
+    if (path === "/api/session" || path === "/api/proof") return this.#answerOpen(asked, request, response);
     const visitor = this.#visitorOf(headers.authorization);
     if (visitor === undefined) {
       this.#tellRefused(request, path);
@@ -363,16 +363,16 @@ export class OperatorDoor {
   }
 
   /** What may be asked without a session: for one, by a code; and for a proof that we are who the page knows. */
-  #knocks(): ControlRoutes {
+  #openRoutes(): ControlRoutes {
     return {
       "POST /session": async ({ body }) => {
         const code = memberOf(body, "code");
         const [id, secret] = [randomBytes(16).toString("base64url"), randomBytes(32).toString("base64url")];
-        const trade = this.#sessions.trade(code, id, secret, this.#clock.now(), this.#clock.wall());
-        if ("refused" in trade) throw new ControlError("denied", trade.refused === "full" ? TOO_MANY : LINK_OVER);
-        if (trade.ended !== undefined) await this.#forget([trade.ended]);
-        await this.#kept.put(id, trade.kept);
-        return { id, secret, power: trade.kept.power };
+        const redeemed = this.#sessions.redeem(code, id, secret, this.#clock.now(), this.#clock.wall());
+        if ("refused" in redeemed) throw new ControlError("denied", redeemed.refused === "full" ? TOO_MANY : LINK_OVER);
+        if (redeemed.ended !== undefined) await this.#forget([redeemed.ended]);
+        await this.#kept.put(id, redeemed.kept);
+        return { id, secret, power: redeemed.kept.power };
       },
       "POST /proof": ({ body }) => {
         const [id, nonce] = [memberOf(body, "id"), memberOf(body, "nonce")];

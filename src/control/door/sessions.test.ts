@@ -14,10 +14,10 @@ describe("a key that a page makes of its secret", () => {
     };
     const sessions = new DoorSessions("first");
     sessions.addCode("code", "viewer", 0);
-    const trade = sessions.trade("code", "a", "secret", 1, 1_000);
+    const redeemed = sessions.redeem("code", "a", "secret", 1, 1_000);
     expect(sessions.find(keyAt("first"), 1_000)).toMatchObject({ id: "a", power: "viewer" });
     expect(sessions.find(keyAt("second"), 1_000)).toBeUndefined();
-    const after = new DoorSessions("second", "kept" in trade ? [["a", trade.kept]] : []);
+    const after = new DoorSessions("second", "kept" in redeemed ? [["a", redeemed.kept]] : []);
     expect(after.find(keyAt("first"), 1_000)).toBeUndefined();
     expect(after.find(keyAt("second"), 1_000)).toMatchObject({ id: "a" });
     after.end("a");
@@ -29,9 +29,9 @@ describe("a link", () => {
   it("is good once, and gives what it was made for", () => {
     const sessions = new DoorSessions("first");
     sessions.addCode("code", "viewer", 0);
-    expect(sessions.trade("code", "a", "secret", 1, 1_000)).toMatchObject({ kept: { power: "viewer" } });
+    expect(sessions.redeem("code", "a", "secret", 1, 1_000)).toMatchObject({ kept: { power: "viewer" } });
     expect(sessions.find("secret", 1_000)).toMatchObject({ id: "a", power: "viewer" });
-    expect(sessions.trade("code", "b", "other", 2, 1_000)).toEqual({ refused: "unknown" });
+    expect(sessions.redeem("code", "b", "other", 2, 1_000)).toEqual({ refused: "unknown" });
     expect(sessions.find("other", 1_000)).toBeUndefined();
   });
 
@@ -39,7 +39,7 @@ describe("a link", () => {
     const sessions = new DoorSessions("first");
     sessions.addCode("code", "operator", 0);
     expect(sessions.isWanted(59_999)).toBe(true);
-    expect(sessions.trade("code", "a", "secret", 60_000, 0)).toEqual({ refused: "unknown" });
+    expect(sessions.redeem("code", "a", "secret", 60_000, 0)).toEqual({ refused: "unknown" });
     expect(sessions.isWanted(60_000)).toBe(false);
   });
 
@@ -47,7 +47,7 @@ describe("a link", () => {
     const sessions = new DoorSessions("first");
     for (let n = 0; n < 16; n++) {
       sessions.addCode(`code ${n}`, "operator", 0);
-      expect(sessions.trade(`code ${n}`, `id ${n}`, `secret ${n}`, 0, n)).toHaveProperty("kept");
+      expect(sessions.redeem(`code ${n}`, `id ${n}`, `secret ${n}`, 0, n)).toHaveProperty("kept");
       sessions.pageOpened(`id ${n}`);
     }
     return sessions;
@@ -56,9 +56,9 @@ describe("a link", () => {
   it("gives no session where 16 have a page open, and is used up by that [bounded]", () => {
     const sessions = sixteen();
     sessions.addCode("one more", "operator", 0);
-    expect(sessions.trade("one more", "x", "x", 0, 0)).toEqual({ refused: "full" });
+    expect(sessions.redeem("one more", "x", "x", 0, 0)).toEqual({ refused: "full" });
     sessions.end("id 3");
-    expect(sessions.trade("one more", "x", "x", 0, 0)).toEqual({ refused: "unknown" });
+    expect(sessions.redeem("one more", "x", "x", 0, 0)).toEqual({ refused: "unknown" });
   });
 });
 
@@ -67,12 +67,12 @@ describe("a session", () => {
     const sessions = new DoorSessions("first");
     for (let n = 0; n < 40; n++) {
       sessions.addCode(`code ${n}`, "operator", 0);
-      const trade = sessions.trade(`code ${n}`, `id ${n}`, `secret ${n}`, 0, n);
-      expect(trade).toHaveProperty("kept");
+      const redeemed = sessions.redeem(`code ${n}`, `id ${n}`, `secret ${n}`, 0, n);
+      expect(redeemed).toHaveProperty("kept");
       // The first has its page open all the time; whoever opened the others closed them at once.
       sessions.pageOpened(`id ${n}`);
       if (n > 0) sessions.pageClosed(`id ${n}`, n);
-      if (n >= 16) expect(trade).toMatchObject({ ended: `id ${n - 15}` });
+      if (n >= 16) expect(redeemed).toMatchObject({ ended: `id ${n - 15}` });
       expect(sessions.size).toBeLessThanOrEqual(16);
     }
     expect(sessions.find("secret 0", 40)).toBeDefined();
@@ -100,7 +100,7 @@ describe("a session", () => {
   const open = () => {
     const sessions = new DoorSessions("first");
     sessions.addCode("code", "operator", 0);
-    sessions.trade("code", "a", "secret", 0, 0);
+    sessions.redeem("code", "a", "secret", 0, 0);
     return sessions;
   };
 
@@ -159,7 +159,7 @@ describe("a session", () => {
             sessions.addCode(`c${n}`, n % 2 === 0 ? "viewer" : "operator", now);
             made.add(`c${n}`);
           } else if (kind === "trade") {
-            const got = sessions.trade(`c${n}`, `i${n}-${now}`, `s${n}-${now}`, now, now);
+            const got = sessions.redeem(`c${n}`, `i${n}-${now}`, `s${n}-${now}`, now, now);
             if ("kept" in got) {
               expect(made.delete(`c${n}`)).toBe(true);
               expect(sessions.find(`s${n}-${now}`, now)).toMatchObject({ power: n % 2 === 0 ? "viewer" : "operator" });

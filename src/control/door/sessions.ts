@@ -1,4 +1,4 @@
-// Who may look through the operator's door, and for how long: codes of one use, and the sessions that they are traded
+// Who may look through the operator's door, and for how long: codes of one use, and the sessions that they are exchanged
 // for. It decides only: no I/O and no clock; codes and secrets are given to it, and it keeps their hashes.
 
 import { createHash, createHmac } from "node:crypto";
@@ -45,7 +45,7 @@ export interface PageSession {
   readonly power: Power;
 }
 
-export type Trade =
+export type RedeemedCode =
   /** `ended` had to give way. */
   { readonly kept: SessionKept; readonly ended?: string } | { readonly refused: "unknown" | "full" };
 
@@ -79,7 +79,7 @@ export class DoorSessions {
     return this.#sessions.size > 0 || this.#codes.size > 0;
   }
 
-  /** The oldest link gives way where too many were asked for. `nowMs` is monotonic, here and where a code is traded. */
+  /** The oldest link gives way where too many were asked for. `nowMs` is monotonic, here and where a code is redeemed. */
   addCode(code: string, power: Power, nowMs: number): void {
     this.#forgetCodes(nowMs);
     const oldest = this.#codes.keys().next();
@@ -92,7 +92,7 @@ export class DoorSessions {
    * whoever opens a link each time, and closes the tab, has many. Where all have pages the code is used up all the same:
    * it has been shown.
    */
-  trade(code: string, id: string, secret: string, nowMs: number, wallMs: number): Trade {
+  redeem(code: string, id: string, secret: string, nowMs: number, wallMs: number): RedeemedCode {
     this.#forgetCodes(nowMs);
     const hash = hashOf(code);
     const found = this.#codes.get(hash);

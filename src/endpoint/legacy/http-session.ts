@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { NotificationText, Principal, SubscribedUris } from "../../contracts/caller.js";
-import type { SessionWishes } from "../../contracts/session-record.js";
+import type { SessionSettings } from "../../contracts/session-record.js";
 import type { Fault } from "../../protocol/errors.js";
 import type { SlowReaders } from "../http/slow-readers.js";
 import { hasPriming } from "../session/initialize.js";
@@ -32,7 +32,7 @@ export interface EventId {
 }
 
 /** Resolves when what the session asked for is on disk, or cannot be; undefined where nothing is kept. */
-type KeepWishes = (session: HttpSession) => Promise<void> | undefined;
+type KeepSettings = (session: HttpSession) => Promise<void> | undefined;
 
 export class HttpSession extends LegacySession implements AskedSession {
   /** When its id was made, by the wall clock. */
@@ -42,7 +42,7 @@ export class HttpSession extends LegacySession implements AskedSession {
   mayHaveMissed = false;
   /** What it asked for last is being written down: who asked is answered afterwards. Undefined when it is on disk. */
   keeping: Promise<void> | undefined;
-  readonly #keep: KeepWishes | undefined;
+  readonly #keep: KeepSettings | undefined;
   readonly #context: StreamContext;
   /** All streams that can be resumed, oldest first. */
   readonly #streams = new Map<string, EventStream>();
@@ -53,13 +53,13 @@ export class HttpSession extends LegacySession implements AskedSession {
   /** Since when no stream leads to the agent, while servers wait for its answers. */
   #aloneSinceMs: number | undefined;
 
-  /** `wishes`: what it asked for before it was restored; `keep`: what it asks for is to be kept. */
+  /** `settings`: what it asked for before it was restored; `keep`: what it asks for is to be kept. */
   constructor(
     principal: Principal,
     facts: SessionFacts,
     context: StreamContext,
-    { level, subscribed = {} }: SessionWishes = {},
-    keep?: KeepWishes,
+    { level, subscribed = {} }: SessionSettings = {},
+    keep?: KeepSettings,
   ) {
     super(principal, facts, context.limits, context.now());
     this.createdAt = facts.createdAt;
@@ -76,15 +76,15 @@ export class HttpSession extends LegacySession implements AskedSession {
   override setLogLevel(level: string): void {
     if (level === this.logLevel) return;
     super.setLogLevel(level);
-    this.#keepWishes();
+    this.#keepSettings();
   }
 
   setSubscribed(subscribed: SubscribedUris): void {
     this.subscribed = subscribed;
-    this.#keepWishes();
+    this.#keepSettings();
   }
 
-  #keepWishes(): void {
+  #keepSettings(): void {
     const keeping = this.#keep?.(this);
     this.keeping = keeping;
     void keeping?.then(() => {

@@ -26,8 +26,8 @@ function notKept(): Fault {
   );
 }
 
-/** What outlives its request, and a restart. */
-const WISHES: ReadonlySet<string> = new Set(["logging/setLevel", "resources/subscribe", "resources/unsubscribe"]);
+/** What these ask for outlives the request, and a restart. */
+const SETTERS: ReadonlySet<string> = new Set(["logging/setLevel", "resources/subscribe", "resources/unsubscribe"]);
 
 const GONE = "The agent has gone, and the reply could not reach it.";
 
@@ -210,7 +210,7 @@ export class PostCall extends LegacyCall {
   protected write(reply: Reply): void {
     const { keeping } = this.#answer.session;
     // What a session asked for is kept over a kill once its agent was told so.
-    if (keeping !== undefined && WISHES.has(this.message.method)) void keeping.then(() => this.#write(reply));
+    if (keeping !== undefined && SETTERS.has(this.message.method)) void keeping.then(() => this.#write(reply));
     else this.#write(reply);
   }
 

@@ -68,20 +68,20 @@ describe("records of sessions", () => {
   it("keep what sessions asked for, over later uses and restarts, for their principal alone [restart-unseen]", () => {
     const map = new MemoryMap<SessionRecord>("sessions");
     const facts = { principalId: "p", key: "k", createdAt: 0 };
-    const wishes = { logLevel: "error", subscribed: new Map([["mail", new Set(["mail://inbox", "mail://sent"])]]) };
+    const settings = { logLevel: "error", subscribed: new Map([["mail", new Set(["mail://inbox", "mail://sent"])]]) };
     const records = new SessionRecords(LIMITS, map);
-    void records.keep(facts, HOUR, wishes);
-    records.used(facts, 6 * HOUR, wishes);
+    void records.keep(facts, HOUR, settings);
+    records.used(facts, 6 * HOUR, settings);
     const after = new SessionRecords(LIMITS, map);
-    expect(after.wishesOf(facts)).toMatchObject({
+    expect(after.settingsOf(facts)).toMatchObject({
       level: "error",
       subscribed: { mail: ["mail://inbox", "mail://sent"] },
       used: 6 * HOUR,
     });
-    expect(after.wishesOf({ ...facts, principalId: "q" })).toEqual({});
+    expect(after.settingsOf({ ...facts, principalId: "q" })).toEqual({});
     void after.end(facts);
-    void after.keep(facts, 7 * HOUR, wishes);
-    expect(after.wishesOf(facts)).toEqual({});
+    void after.keep(facts, 7 * HOUR, settings);
+    expect(after.settingsOf(facts)).toEqual({});
     expect(after.isOver(facts, 7 * HOUR)).toBe(true);
   });
 
@@ -90,7 +90,7 @@ describe("records of sessions", () => {
     const map = new MemoryMap<SessionRecord>("sessions");
     const facts = { principalId: "p", key: "k", createdAt: 0 };
     void new SessionRecords(LIMITS, map).keep(facts, 0, { subscribed: new Map([["__proto__", new Set(uris)]]) });
-    const kept = JSON.stringify(new SessionRecords(LIMITS, map).wishesOf(facts));
+    const kept = JSON.stringify(new SessionRecords(LIMITS, map).settingsOf(facts));
     expect(kept.length).toBeGreaterThan(3_000);
     expect(kept.length).toBeLessThan(6_000);
   });

@@ -2,7 +2,7 @@
 // long. It is kept over restarts in a map that it is given; it has no clock, and is told the time.
 
 import type { Caller } from "../../contracts/caller.js";
-import type { SessionRecord, SessionWishes } from "../../contracts/session-record.js";
+import type { SessionRecord, SessionSettings } from "../../contracts/session-record.js";
 import type { DurableMap } from "../../contracts/store.js";
 import type { EndpointLimits } from "../session/limits.js";
 import type { SessionFacts } from "../session/session-id.js";
@@ -10,8 +10,8 @@ import type { SessionFacts } from "../session/session-id.js";
 /** What of a session decides whether it is over. */
 export type RecordedFacts = Pick<SessionFacts, "principalId" | "key" | "createdAt">;
 
-/** A session, as far as it asks for what outlives its requests. */
-type Wishing = Partial<Pick<Caller, "logLevel" | "subscribed">>;
+/** The settings as an open session has them. */
+type LiveSettings = Partial<Pick<Caller, "logLevel" | "subscribed">>;
 
 /** Session keys are base64url, so that none of them begins like this. */
 const BEFORE = "before:";
@@ -26,7 +26,7 @@ const RECORD_SHARE = 1 / 8;
  * So much of its subscriptions is kept for a session, in characters of URIs: some tens of them. An editor that has more asks
  * for them again; and all records together, of agents that mean harm too, stay some tens of megabytes.
  */
-const MAX_WISH_CHARS = 4096;
+const MAX_SUBSCRIBED_CHARS = 4096;
 
 /** Records of uses, for each session that may be in memory: those that were dropped to make room have theirs too. */
 const USES_PER_SESSION = 2;
@@ -101,22 +101,22 @@ export class SessionRecords {
   }
 
   /** A session is in use, and has asked for this. `used` is by the wall clock; most uses are not worth a write. */
-  used(facts: RecordedFacts, used: number, wishing: Wishing = {}): void {
+  used(facts: RecordedFacts, used: number, settings: LiveSettings = {}): void {
     const last = this.#used.get(facts.key)?.used ?? facts.createdAt;
     // A clock that was set back must not keep what it said before.
-    if (Math.abs(used - last) >= this.#limits.sessionIdleMs * RECORD_SHARE) void this.keep(facts, used, wishing);
+    if (Math.abs(used - last) >= this.#limits.sessionIdleMs * RECORD_SHARE) void this.keep(facts, used, settings);
   }
 
   /** Writes down what a session that is in use has asked for. Resolves when it is on disk, or cannot be. */
   keep(
     { principalId: principal, key, createdAt: began }: RecordedFacts,
     used: number,
-    wishing: Wishing,
+    settings: LiveSettings,
   ): Promise<void> | undefined {
     if (this.#ended.get(principal)?.has(key) === true) return undefined;
     this.#used.delete(key);
     this.#used.set(key, { principal, began, used });
-    const written = this.#map?.put(key, { principal, began, used, ...wishesToKeep(wishing) }).catch(this.#failed);
+    const written = this.#map?.put(key, { principal, began, used, ...settingsToKeep(settings) }).catch(this.#failed);
     if (this.#used.size > this.#limits.sessions * USES_PER_SESSION) {
       const [oldest] = this.#used.keys();
       if (oldest !== undefined) this.#forgetUse(oldest);
@@ -125,7 +125,7 @@ export class SessionRecords {
   }
 
   /** What a session asked for that is restored now. It is on disk alone: most are never restored. */
-  wishesOf({ principalId, key }: RecordedFacts): SessionWishes {
+  settingsOf({ principalId, key }: RecordedFacts): SessionSettings {
     if (!this.#used.has(key)) return {};
     try {
       const record = this.#map?.get(key);
@@ -211,14 +211,14 @@ export class SessionRecords {
   }
 }
 
-/** What is kept of a session's wishes: of its subscriptions, the first that fit. */
-function wishesToKeep({ logLevel: level, subscribed }: Wishing): SessionWishes {
+/** What is kept of the settings of a session: of its subscriptions, the first that fit. */
+function settingsToKeep({ logLevel: level, subscribed }: LiveSettings): SessionSettings {
   const kept: Record<string, string[]> = Object.create(null);
   let chars = 0;
   for (const [server, uris] of subscribed ?? []) {
     for (const uri of uris) {
       chars += uri.length;
-      if (chars > MAX_WISH_CHARS) break;
+      if (chars > MAX_SUBSCRIBED_CHARS) break;
       kept[server] ??= [];
       kept[server].push(uri);
     }

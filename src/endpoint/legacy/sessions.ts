@@ -87,7 +87,7 @@ export class HttpSessions {
     return new HttpSession(principal, facts, this.#context);
   }
 
-  /** The gateway that has the session's streams and wishes; undefined for an id that is none. */
+  /** The gateway that has the session's streams and settings; undefined for an id that is none. */
   homeOf(id: string, homes: Homes): string | undefined {
     const known = this.#byId.get(id);
     if (known !== undefined) return homeOf(known.madeAt, known.sessionKey, homes);
@@ -121,7 +121,7 @@ export class HttpSessions {
     const wallMs = this.#options.wall();
     if (wallMs - facts.createdAt > this.#context.limits.sealedMs || this.#records.isOver(facts, wallMs)) return UNKNOWN;
     if (this.#byKey.size >= this.#context.limits.sessions && !this.#makeRoom()) return FULL;
-    const session = new HttpSession(principal, facts, this.#context, this.#records.wishesOf(facts), this.#keep);
+    const session = new HttpSession(principal, facts, this.#context, this.#records.settingsOf(facts), this.#keep);
     this.#byId.set(id, session);
     this.#byKey.set(facts.key, { session, id });
     session.mayHaveMissed = facts.createdAt <= this.#missedAt;

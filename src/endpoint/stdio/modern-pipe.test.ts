@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { capabilities, hello, MODERN_META, rpc, until } from "../../../test/fixtures/endpoint/http.js";
 import { note, TestService } from "../../../test/fixtures/endpoint/service.js";
 import type { EndpointLimits } from "../session/limits.js";
-import { createStdioEndpoint, type OwnWords, type StdioEndpoint } from "./stdio.js";
+import { createStdioEndpoint, type ExtraLines, type StdioEndpoint } from "./stdio.js";
 
 const ID = "io.modelcontextprotocol/subscriptionId";
 
@@ -20,7 +20,7 @@ interface Pipe {
   answer(id: number | string): Promise<any>;
 }
 
-function pipe(limits: Partial<EndpointLimits> = {}, ownWords?: OwnWords): Pipe {
+function pipe(limits: Partial<EndpointLimits> = {}, extraLines?: ExtraLines): Pipe {
   const service = new TestService();
   const input = new PassThrough();
   const output = new PassThrough();
@@ -38,7 +38,7 @@ function pipe(limits: Partial<EndpointLimits> = {}, ownWords?: OwnWords): Pipe {
     output,
     principal,
     limits,
-    ...(ownWords && { ownWords }),
+    ...(extraLines && { extraLines }),
   });
   const find = (id: number | string) => lines.find((line) => line.id === id && line.method === undefined);
   return {

@@ -30,7 +30,7 @@ import { LINES, PipeOut } from "./out.js";
 import { PipePeer } from "./peer.js";
 
 /** What is said besides what the service answers, to an agent that is another gateway. */
-export interface OwnWords {
+export interface ExtraLines {
   /** The line in place of a reply to the request with this id. Undefined where the reply goes as it is. */
   readonly instead: (reply: Reply, idText: string) => string | undefined;
   /** The last line, where it is we who end it: so many lines of the agent's were taken. What is in flight is not answered then. */
@@ -52,7 +52,7 @@ export interface StdioEndpointOptions {
   readonly sealer?: Sealer;
   /** Is told what the agent can be asked, before anything that it sends reaches the service. */
   readonly introduced?: (profile: AgentProfile | undefined) => void;
-  readonly ownWords?: OwnWords;
+  readonly extraLines?: ExtraLines;
   readonly limits?: Partial<EndpointLimits>;
   /** The gateway's count of the bytes that it holds. By default the pipe has one of its own. */
   readonly held?: HeldBytes;
@@ -93,7 +93,7 @@ class Stdio implements StdioEndpoint {
   readonly #owner: string;
   /** While a long line is read: those that came with its end. The input is paused meanwhile. */
   #behind: Buffer[] | undefined;
-  readonly #ownWords: OwnWords | undefined;
+  readonly #extraLines: ExtraLines | undefined;
   /** Lines that were answered without being read. */
   #refusedLines = 0;
   #settle: () => void = () => {};
@@ -109,8 +109,8 @@ class Stdio implements StdioEndpoint {
     this.#held = held;
     this.#owner = principal.id;
     const failed = (error: unknown) => log?.({ kind: "failed", error });
-    const { takesAnyOutput, asWritten, ownWords } = options;
-    this.#ownWords = ownWords;
+    const { takesAnyOutput, asWritten, extraLines } = options;
+    this.#extraLines = extraLines;
     const shared = {
       service,
       principal,
@@ -120,7 +120,7 @@ class Stdio implements StdioEndpoint {
       clock,
       held,
       out: this.#out,
-      instead: ownWords?.instead,
+      instead: extraLines?.instead,
       failed,
     };
     const sealer = options.sealer ?? createSealer(randomBytes(SEALING_KEY_BYTES));
@@ -245,7 +245,7 @@ class Stdio implements StdioEndpoint {
     if (this.#over) return;
     this.#over = true;
     this.#lines.abandon();
-    const last = this.#ownWords?.last(this.#peer.takenLines + this.#refusedLines);
+    const last = this.#extraLines?.last(this.#peer.takenLines + this.#refusedLines);
     this.#peer.close(new Fault("closing", "The gateway is closing."), last);
     await this.#flushed();
     this.#input.pause();

@@ -13,25 +13,25 @@ import {
 } from "../wire/protocol.js";
 import { ExecutorError, type ExecutorRequest } from "../wire/types.js";
 
-/** How the bodies of a request travel. */
-export interface Travel {
+/** How the bodies of a request, and of its answer, are sent. */
+export interface SentBodies {
   readonly requestId: string;
   readonly streamResponse: boolean;
   readonly streamRequest: boolean;
   readonly body: Buffer | undefined;
 }
 
-export function requestParams(request: ExecutorRequest, travel: Travel): HttpRequestParams {
+export function requestParams(request: ExecutorRequest, bodies: SentBodies): HttpRequestParams {
   return {
     method: request.method,
     url: request.url,
     headers: request.headers,
-    ...(travel.body === undefined ? {} : { bodyBase64: travel.body.toString("base64") }),
+    ...(bodies.body === undefined ? {} : { bodyBase64: bodies.body.toString("base64") }),
     ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }),
     ...(request.redirect === "stop" ? { redirectPolicy: "stop" } : {}),
-    requestId: travel.requestId,
-    streamResponse: travel.streamResponse,
-    ...(travel.streamRequest ? { streamRequest: true } : {}),
+    requestId: bodies.requestId,
+    streamResponse: bodies.streamResponse,
+    ...(bodies.streamRequest ? { streamRequest: true } : {}),
   };
 }
 

@@ -2,7 +2,7 @@
 // first that comes.
 
 import type { Duplex } from "node:stream";
-import { createStdioEndpoint, type OwnWords } from "../../endpoint/stdio/stdio.js";
+import { createStdioEndpoint, type ExtraLines } from "../../endpoint/stdio/stdio.js";
 import { OPERATOR } from "../../pipeline/access.js";
 import type { Pipeline } from "../../pipeline/pipeline.js";
 import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
@@ -62,7 +62,7 @@ export async function servePlaced(stream: Duplex, parts: ServeParts): Promise<vo
     limits: OF_A_GATEWAY,
     held,
     ...(asWritten === undefined ? {} : { asWritten }),
-    ...(secret === undefined ? {} : { ownWords: wordsUnder(secret) }),
+    ...(secret === undefined ? {} : { extraLines: wordsUnder(secret) }),
     log: (event) => {
       if (event.kind === "failed") failed(event.error);
     },
@@ -84,7 +84,7 @@ export async function servePlaced(stream: Duplex, parts: ServeParts): Promise<vo
 }
 
 /** What is ours to say, and not the server's: what was not begun here, and how far was read. */
-function wordsUnder(secret: string): OwnWords {
+function wordsUnder(secret: string): ExtraLines {
   return {
     instead: (reply, id) =>
       reply.kind === "error" && reply.fault?.code === "unavailable" && reply.fault.reason === "moved"

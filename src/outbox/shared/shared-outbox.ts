@@ -33,7 +33,10 @@ const AWAY_MS = 6_000;
 const LOOK_MS = 250;
 /** What may still come back for calls that are under way when a partition is lost. */
 const DRAIN_MS = 3_000;
-/** And when it is given away, to a gateway that begins or by one that is drained: what calls in flight have at the end of a gateway. */
+/**
+ * The same where the partition is given away, to a gateway that begins or by one that is drained: as long as calls in flight have at
+ * the end of a gateway.
+ */
 const GIVING_MS = 22_000;
 /** Others that are being told of changes: what is more is not told, and found when it is asked for. */
 const MAX_TELLING = 256;
@@ -92,7 +95,7 @@ interface TakeHead {
 }
 
 /** A call on its way to the owner. */
-export interface Passing {
+export interface CallToOwner {
   readonly call: AgentCall;
   readonly partition: number;
   readonly kind: string;
@@ -282,7 +285,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
   }
 
   /** Passes a call to the owner of its partition, until it is answered or its time is over. Never rejects. */
-  async pass(passing: Passing): Promise<void> {
+  async pass(passing: CallToOwner): Promise<void> {
     const { call, partition, kind, head } = passing;
     const { partitions, clock, self, status } = this.#options;
     const body = frame(head);
@@ -423,7 +426,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     return this.run(call, (passed) => own.outbox.take(passed, server, ownToolName(tool), { minted, isOther, terms }));
   }
 
-  #takeHere(passing: Pick<Passing, "call" | "here" | "notKept" | "givesBack">, isAsked: boolean): void {
+  #takeHere(passing: Pick<CallToOwner, "call" | "here" | "notKept" | "givesBack">, isAsked: boolean): void {
     const { call, here, notKept, givesBack } = passing;
     try {
       if (!here()) notKept(isAsked);
