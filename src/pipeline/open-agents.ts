@@ -1,5 +1,5 @@
 // The agents that are there, by session or presence: their log levels and what they have subscribed to. Decides who
-// hears of what a server says outside a call; how it reaches them is the Caller's.
+// hears of what a server says outside a call, and who is sent list_changed; how it reaches them is the Caller's.
 
 import type { AgentProfile, Caller, NotificationText } from "../contracts/caller.js";
 import type { ListKind } from "../contracts/upstream.js";

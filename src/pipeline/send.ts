@@ -1,4 +1,5 @@
-// The second half of a call's way, once its server is known: roles, guard and pins, budget, cache, upstream. Which server it is was the catalog's to say (pipeline.ts).
+// The second half of a call's way, once its server is known: roles, guard and pins, budget, outbox, cache, upstream. Which server
+// it is was the catalog's to say (pipeline.ts).
 
 import type { Cache } from "../cache/cache.js";
 import type { Caller } from "../contracts/caller.js";

@@ -1,5 +1,5 @@
 // Pins of one server: the hash of each tool's whole definition as it was first seen or accepted, and which tools are
-// quarantined because theirs is another now. Lists and the time are passed in; the disk is gateway/stored-pins.ts's.
+// quarantined because theirs is another now. Lists and the time are passed in; the disk is gateway/state/stored-pins.ts's.
 
 import { type OwnToolName, ownToolName } from "../contracts/names.js";
 import { type Canonical, canonicalizeText, takeCanonical } from "../protocol/canonical.js";

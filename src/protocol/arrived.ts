@@ -1,7 +1,6 @@
 // Replies as they came from a server, held whole: in one buffer, or in the pieces that the socket gave, whose id is
-// exchanged here. What a copy with
-// other bytes must not take along (the text, the pieces) is behind accessors, so that `{ ...reply, bytes }` has
-// neither.
+// exchanged here. What a copy with other bytes must not take along (the text, the pieces) is behind accessors, so that
+// `{ ...reply, bytes }` has neither.
 
 import { giveBack } from "../runtime/memory/read-blocks.js";
 import type { Anchor } from "./anchor.js";

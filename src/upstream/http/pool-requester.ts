@@ -1,4 +1,4 @@
-// Sends HTTP requests over our own network, by undici.
+// Sends HTTP requests over our own network: by undici, and POSTs to servers that answer plainly by plain-posts.ts.
 
 import type { LookupFunction, Socket } from "node:net";
 import type { buildConnector, Dispatcher, Pool } from "undici";
