@@ -32,6 +32,9 @@ const DOCUMENTS = [
 /** What commands make, and no clone has. */
 const MADE = "bench/out/";
 
+/** Half an hour of reading. In twice as much nobody finds what they do not know already. */
+const MAX_MAP_BYTES = 36 * 1024;
+
 /** Anything that begins at one of the repository's own folders, in commands too. */
 const NAMED = /(?<![\w./-])((?:src|test|docs|scripts|bench|examples|schema|\.ci|\.github)\/[\w./<>*{},-]*[\w>*/])/g;
 
@@ -246,6 +249,10 @@ describe("the package", () => {
     const named = ["repository", "homepage", "bugs"].filter((name) => names.includes(name));
     expect(named).toHaveLength(read("SECURITY.md").includes("has no public address yet") ? 0 : 3);
   });
+});
+
+it("ARCHITECTURE.md is no longer than what a newcomer reads before a first change; reasons have a page of their own", () => {
+  expect(Buffer.byteLength(read("ARCHITECTURE.md"))).toBeLessThan(MAX_MAP_BYTES);
 });
 
 it.each(DOCUMENTS)("%s has no marks of a merge in it", (document) => {
