@@ -10,6 +10,7 @@ import { csvRow } from "../../runtime/words/csv.js";
 import { type GatewayClient, type GatewaySource, runningGateway } from "../gateway/port.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson, shown } from "../line/io.js";
+import { rowsOf, USUAL_LIMIT } from "../line/page-limits.js";
 
 /** Often enough to watch. */
 const LOOK_MS = 500;
@@ -33,7 +34,6 @@ interface ShowInput {
   readonly csv: boolean;
   readonly json: boolean;
   readonly path?: string | undefined;
-  readonly usual: number;
 }
 
 export async function showAudit(input: ShowInput, source: GatewaySource, io: Io): Promise<ExitCode> {
@@ -49,7 +49,7 @@ export async function showAudit(input: ShowInput, source: GatewaySource, io: Io)
     nowMs: () => performance.now(),
     maxMs: Number.POSITIVE_INFINITY,
   };
-  const count = countOf(input.lines, input.usual);
+  const count = rowsOf("--lines", input.lines, USUAL_LIMIT, MAX_LINES);
   const { dir } = await placeOf(input.path, source, io);
   if (input.csv) print(io, csvLine(undefined));
   const write = (line: AuditLine) =>
@@ -171,13 +171,6 @@ function anchorOf(text: string): { seq: number; hash: string; from: string } {
     throw usageError(`--anchor ${text}: expected SEQ:HASH, as \`audit anchor\` in the log has it.`);
   }
   return { seq: Number(seq), hash, from: "--anchor" };
-}
-
-function countOf(text: string | undefined, usual: number): number {
-  if (text === undefined) return usual;
-  const count = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(count <= MAX_LINES)) throw usageError(`--lines ${text}: expected a number from 0 to ${MAX_LINES}.`);
-  return count;
 }
 
 /** A line as one of a table for spreadsheets; the table's head where there is none. */

@@ -3,8 +3,7 @@
 
 import { gatewayFor } from "../gateway/which.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
-
-const USUAL_LINES = 50;
+import { USUAL_LIMIT } from "../line/page-limits.js";
 
 const pathOption = {
   path: { value: "DIR", description: "The folder of the log, if it is not the one of this gateway." },
@@ -32,7 +31,7 @@ export const auditSearch = defineCommand({
       description: "Those with this outcome: ok, timeout, denied …; `failed` for all that failed.",
     },
     operator: { description: "Acts of operators alone." },
-    lines: { short: "n", value: "COUNT", description: `So many that fit. Default: ${USUAL_LINES}.` },
+    lines: { short: "n", value: "COUNT", description: `So many that fit. Default: ${USUAL_LIMIT}.` },
     follow: { short: "f", description: "Goes on with the lines from now on, until Ctrl-C." },
     csv: { description: "Prints a table for a spreadsheet." },
     ...pathOption,
@@ -46,7 +45,7 @@ export const auditSearch = defineCommand({
   ],
   async handler(input, io) {
     const { showAudit } = await import("../audit/show.js");
-    return showAudit({ ...input, usual: USUAL_LINES }, await gatewayFor(input, io), io);
+    return showAudit(input, await gatewayFor(input, io), io);
   },
 });
 

@@ -68,7 +68,7 @@ it("calls says what is wrong with a time or a count [told-why]", async () => {
   expect((await run(["calls", "--slower", "soon"])).err).toContain(
     "--slower soon: expected a time such as 500ms or 2s.",
   );
-  expect((await run(["calls", "-n", "5001"])).err).toContain("expected a number from 0 to 5000");
+  expect((await run(["calls", "-n", "5001"])).err).toContain("expected a whole number from 0 to 5000");
 });
 
 it("top has the sentence, the numbers, the hour, the servers and the calls under way [calls-recorded]", async () => {

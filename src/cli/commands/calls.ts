@@ -6,8 +6,8 @@ import { demandGateway } from "../gateway/which.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
 import { note, print } from "../line/io.js";
+import { rowsOf, USUAL_LIMIT } from "../line/page-limits.js";
 
-const USUAL_CALLS = 50;
 /** As many as a gateway keeps. */
 const MAX_CALLS = 5_000;
 /** Often enough to watch. */
@@ -26,7 +26,7 @@ export const calls = defineCommand({
   args: {},
   options: {
     follow: { short: "f", description: "Goes on with the calls from now on, until Ctrl-C." },
-    lines: { short: "n", value: "COUNT", description: `So many of the last that fit. Default: ${USUAL_CALLS}.` },
+    lines: { short: "n", value: "COUNT", description: `So many of the last that fit. Default: ${USUAL_LIMIT}.` },
     server: { value: "NAME", description: "Those of this server.", completes: "server" },
     tool: { value: "NAME", description: "Those of this tool, by the server's own name of it." },
     principal: { value: "ID", description: "Those of this principal.", completes: "token" },
@@ -56,7 +56,8 @@ export const calls = defineCommand({
     if (input.slower !== undefined) query.set("slowerMs", String(milliseconds(input.slower)));
     if (input.slowest) query.set("slowest", "true");
     if (input.slowest && input.follow) throw usageError("--slowest has no meaning beside --follow.");
-    query.set("limit", String(countOf(input.lines)));
+    const count = rowsOf("--lines", input.lines, USUAL_LIMIT, MAX_CALLS);
+    query.set("limit", String(count));
     const client = await demandGateway(input, io);
     const { lineOf, lineUnderWay } = await import("../text/calls.js");
     let isFirst = true;
@@ -81,11 +82,4 @@ function milliseconds(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s)?$/.exec(text);
   if (match === null) throw usageError(`--slower ${text}: expected a time such as 500ms or 2s.`);
   return Number(match[1]) * (match[2] === "s" ? 1_000 : 1);
-}
-
-function countOf(text: string | undefined): number {
-  if (text === undefined) return USUAL_CALLS;
-  const count = /^\d{1,4}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(count <= MAX_CALLS)) throw usageError(`--lines ${text}: expected a number from 0 to ${MAX_CALLS}.`);
-  return count;
 }

@@ -7,11 +7,11 @@ import { pause } from "../../runtime/wait.js";
 import type { GatewaySource } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
-import { Exit, UserError, usageError } from "../line/errors.js";
+import { Exit, UserError } from "../line/errors.js";
 import { type Io, note, print, shown } from "../line/io.js";
+import { rowsOf, USUAL_LIMIT } from "../line/page-limits.js";
 import { styleOf } from "../text/print.js";
 
-const USUAL_LINES = 50;
 /** More than all files of a server hold. */
 const MAX_LINES = 1_000_000;
 
@@ -30,7 +30,7 @@ export const logs = defineCommand({
   args: { server: { description: "Its name in the config. Default: all of them.", completes: "server" } },
   options: {
     follow: { short: "f", description: "Goes on with what is written from now on, until Ctrl-C." },
-    lines: { short: "n", value: "COUNT", description: `So many of the last lines. Default: ${USUAL_LINES}.` },
+    lines: { short: "n", value: "COUNT", description: `So many of the last lines. Default: ${USUAL_LIMIT}.` },
     ...gatewayOptions,
     json: { description: "Prints one JSON object a line: server, time, text." },
   },
@@ -41,18 +41,11 @@ export const logs = defineCommand({
   ],
   async handler(input, io) {
     const { server, follow, json } = input;
-    const count = lineCount(input.lines);
+    const count = rowsOf("--lines", input.lines, USUAL_LIMIT, MAX_LINES);
     const source = await gatewayFor(input, io);
     return showLogs({ source, server, count, follow, json }, io);
   },
 });
-
-function lineCount(text: string | undefined): number {
-  if (text === undefined) return USUAL_LINES;
-  const count = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(count <= MAX_LINES)) throw usageError(`--lines ${text}: expected a number from 0 to ${MAX_LINES}.`);
-  return count;
-}
 
 interface Wanted {
   readonly source: GatewaySource;

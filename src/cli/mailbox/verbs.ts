@@ -15,7 +15,7 @@ import { demandGateway } from "../gateway/which.js";
 import { confirm, declined } from "../line/ask.js";
 import { Exit, type ExitCode, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson } from "../line/io.js";
-import { MAX_LIMIT, USUAL_LIMIT } from "../line/page-limits.js";
+import { MAX_LIMIT, rowsOf, USUAL_LIMIT } from "../line/page-limits.js";
 import {
   counted,
   deadLetterTable,
@@ -27,6 +27,9 @@ import {
   word,
 } from "../text/mailboxes.js";
 import { watchLine } from "../text/watch.js";
+
+/** More than a broker keeps. */
+const MAX_OFFSET = 999_999_999;
 
 export interface MailboxVerbInput {
   readonly config: string | undefined;
@@ -189,16 +192,8 @@ export async function ofMailbox<T>(client: GatewayClient, mailbox: string, io: I
 }
 
 function rangeOf(input: PageInput): { limit: number; offset: number } {
-  const limit = numberOf("--limit", input.limit, USUAL_LIMIT, MAX_LIMIT);
-  return { limit, offset: numberOf("--offset", input.offset, 0, Number.MAX_SAFE_INTEGER) };
-}
-
-function numberOf(flag: string, text: string | undefined, usual: number, max: number): number {
-  if (text === undefined) return usual;
-  const found = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
-  if (found <= max) return found;
-  const most = max === Number.MAX_SAFE_INTEGER ? "" : ` up to ${grouped(max)}`;
-  throw usageError(`${flag} ${text}: expected a whole number${most}.`);
+  const limit = rowsOf("--limit", input.limit, USUAL_LIMIT, MAX_LIMIT);
+  return { limit, offset: rowsOf("--offset", input.offset, 0, MAX_OFFSET) };
 }
 
 function query(values: Readonly<Record<string, unknown>>): URLSearchParams {

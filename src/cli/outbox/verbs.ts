@@ -8,7 +8,7 @@ import { demandGateway } from "../gateway/which.js";
 import { confirm, declined } from "../line/ask.js";
 import { Exit, type ExitCode, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson } from "../line/io.js";
-import { MAX_LIMIT, USUAL_LIMIT } from "../line/page-limits.js";
+import { MAX_LIMIT, rowsOf, USUAL_LIMIT } from "../line/page-limits.js";
 import { word } from "../text/mailboxes.js";
 import { adviceOf, type ListedWrite, laneTable, outboxLine, writeTable, writeText } from "../text/outbox.js";
 import { count } from "../text/print.js";
@@ -48,7 +48,7 @@ interface LaneInput extends VerbInput {
 }
 
 export async function list(input: ListInput, io: Io): Promise<ExitCode> {
-  const limit = limitOf(input.limit);
+  const limit = rowsOf("--limit", input.limit, USUAL_LIMIT, MAX_LIMIT, 1);
   const client = await demandOutbox(input, io);
   if (input.lanes) {
     const { lanes, more } = (await client.get("/outbox/lanes", io.signal)) as OutboxLanes;
@@ -170,10 +170,3 @@ const demandOutbox = (input: Omit<VerbInput, "json">, io: Io): Promise<GatewayCl
     message: "No gateway runs here, and kept calls are asked of one that does.",
     hint: "`toolway serve` starts one. Another's: add --config FILE, or --state DIR.",
   });
-
-function limitOf(text: string | undefined): number {
-  if (text === undefined) return USUAL_LIMIT;
-  const found = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  if (found >= 1 && found <= MAX_LIMIT) return found;
-  throw usageError(`--limit ${text}: expected a whole number from 1 to ${MAX_LIMIT}.`);
-}
