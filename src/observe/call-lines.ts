@@ -7,7 +7,7 @@ import { shortMs } from "../runtime/clock.js";
 import type { CallRecord } from "./call-record.js";
 import type { CallSink } from "./call-recorder.js";
 import { fieldsText, type Log, type LogFields, type LogLevel } from "./log.js";
-import { cutName, type RedactName, SafeNames } from "./safe-names.js";
+import { cutName, MAX_NAME_CHARACTERS, type RedactName, SafeNames } from "./safe-names.js";
 
 /** Agents ask for lists all the time, and nothing is done by it. */
 export const QUIET: ReadonlySet<string> = new Set([
@@ -18,9 +18,6 @@ export const QUIET: ReadonlySet<string> = new Set([
   "logging/setLevel",
   "tasks/list",
 ]);
-
-/** Names and ids are as long as an agent likes; real ones are far shorter. */
-const MAX_NAME_CHARACTERS = 128;
 
 export class CallLines implements CallSink {
   readonly #log: Log;
@@ -90,7 +87,7 @@ export class CallLines implements CallSink {
 
 /** `call files/read_file: ok, 12 ms`. */
 function sentenceOf({ method, server, outcome, ms }: CallRecord, tool: string | undefined): string {
-  const what = plain(tool ?? cut(method));
+  const what = plain(tool ?? cutName(method));
   return `call ${server === undefined ? what : `${server}/${what}`}: ${outcome}, ${shortMs(ms)} ms`;
 }
 
@@ -100,7 +97,7 @@ function fieldsOf(record: CallRecord, tool: string | undefined): LogFields {
     principal: principal.id,
     role: principal.role,
     client: clientOf(clientInfo),
-    method: cut(method),
+    method: cutName(method),
     server,
     tool,
     outcome,
@@ -121,7 +118,7 @@ function fieldsOf(record: CallRecord, tool: string | undefined): LogFields {
 /** `claude-code/2.1.0`, in the agent's own words. */
 function clientOf({ name, version }: JsonObject): string | undefined {
   if (typeof name !== "string") return undefined;
-  return cut(typeof version === "string" ? `${name}/${version}` : name);
+  return cutName(typeof version === "string" ? `${name}/${version}` : name);
 }
 
 /** A name that is no word is quoted: an agent may ask for one that reads like the rest of the line. */
@@ -129,16 +126,12 @@ function plain(name: string): string {
   return /^[\w./:@-]+$/.test(name) ? name : JSON.stringify(name);
 }
 
-function cut(name: string): string {
-  return cutName(name, MAX_NAME_CHARACTERS);
-}
-
 function isShort(name: unknown): boolean {
   return name === undefined || (typeof name === "string" && name.length <= MAX_NAME_CHARACTERS);
 }
 
 function shortId(id: RpcId): RpcId {
-  return typeof id === "string" ? cut(id) : id;
+  return typeof id === "string" ? cutName(id) : id;
 }
 
 /** A phase that there was not is not told of. */

@@ -5,7 +5,9 @@
 export type RedactName = (server: string | undefined, name: string) => string;
 
 /** So much of a name is looked at for secrets: an agent may ask for one that is as long as it likes. */
-const MAX_NAME_READ = 4_096;
+export const MAX_NAME_READ = 4_096;
+/** Names and ids are as long as an agent likes; real ones are far shorter. What is kept of calls, and shown of them, is cut here. */
+export const MAX_NAME_CHARACTERS = 128;
 /** So many names are remembered without their secrets; servers have tens of tools, and all of these share a few bytes. */
 const MAX_SAFE_NAMES = 4_096;
 
@@ -53,6 +55,6 @@ export class SafeNames {
   }
 }
 
-export function cutName(name: string, maxCharacters: number): string {
+export function cutName(name: string, maxCharacters: number = MAX_NAME_CHARACTERS): string {
   return name.length > maxCharacters ? `${name.slice(0, maxCharacters)}…` : name;
 }

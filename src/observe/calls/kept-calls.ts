@@ -4,15 +4,10 @@
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 import { type CallRecord, copyRecord, emptyRecord } from "../call-record.js";
 import type { CallSink } from "../call-recorder.js";
-import type { RedactName } from "../safe-names.js";
+import { cutName, MAX_NAME_CHARACTERS, MAX_NAME_READ, type RedactName } from "../safe-names.js";
 
 /** So many are kept: some minutes of a busy gateway, 2.9 MB. */
 export const MAX_KEPT_CALLS = 5_000;
-
-/** Names and ids are as long as an agent likes: longer ones are cut, and the long text is let go. */
-const MAX_NAME_CHARACTERS = 128;
-/** So much of one is looked at for secrets. */
-const MAX_NAME_READ = 4_096;
 
 export class KeptCalls implements CallSink {
   readonly #redact: RedactName;
@@ -82,5 +77,5 @@ function shortInfo(clientInfo: JsonObject): JsonObject {
 
 /** A part of a long text holds all of it, unless its characters are copied. */
 function copied(text: string): string {
-  return text.length > MAX_NAME_CHARACTERS ? Buffer.from(`${text.slice(0, MAX_NAME_CHARACTERS)}…`).toString() : text;
+  return text.length > MAX_NAME_CHARACTERS ? Buffer.from(cutName(text)).toString() : text;
 }

@@ -4,12 +4,11 @@ import type { AgentSeen, AgentsAnswer } from "../../contracts/control/agents.js"
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 import type { CallRecord } from "../call-record.js";
 import { isFailure } from "../outcome.js";
+import { MAX_NAME_CHARACTERS } from "../safe-names.js";
 import type { KeptCalls } from "./kept-calls.js";
 
 /** More than a person reads; the others are a number. */
 export const MAX_AGENTS_SHOWN = 200;
-/** An agent may call itself anything. */
-const MAX_NAME_CHARACTERS = 128;
 
 /** A session, or a presence of the modern era. */
 export interface ConnectedAgent {

@@ -14,16 +14,13 @@ import { queryNumber, queryText } from "../../runtime/words/query.js";
 import { type CallRecord, ownMs } from "../call-record.js";
 import type { CallUnderWayFacts } from "../observed-call.js";
 import { isFailure } from "../outcome.js";
-import { cutName } from "../safe-names.js";
+import { cutName, MAX_NAME_READ } from "../safe-names.js";
 import { type KeptCalls, MAX_KEPT_CALLS } from "./kept-calls.js";
 
 /** So many calls under way are shown: more than anybody reads. */
 const MAX_UNDER_WAY_SHOWN = 500;
 /** Servers may answer with as many codes as they like. */
 const MAX_REASONS_SHOWN = 100;
-/** As kept calls are cut. */
-const MAX_NAME_CHARACTERS = 128;
-const MAX_NAME_READ = 4_096;
 
 export function shownCalls(kept: KeptCalls, query: CallsQuery): KeptCall[] {
   if (query.slowest === true) {
@@ -174,21 +171,17 @@ function factsOf({ principal, clientInfo, method, server, tool, id }: Facts, kep
     principal: principal.id,
     role: principal.role,
     client: clientOf(clientInfo),
-    method: cut(method),
+    method: cutName(method),
     server,
-    tool: tool === undefined ? undefined : cut(kept.safeName(server, tool.slice(0, MAX_NAME_READ))),
+    tool: tool === undefined ? undefined : cutName(kept.safeName(server, tool.slice(0, MAX_NAME_READ))),
     id: idOf(id),
   };
 }
 
 function clientOf({ name }: JsonObject): string | undefined {
-  return typeof name === "string" ? cut(name) : undefined;
+  return typeof name === "string" ? cutName(name) : undefined;
 }
 
 function idOf(id: RpcId): string | number {
-  return typeof id === "string" ? cut(id) : id;
-}
-
-function cut(text: string): string {
-  return cutName(text, MAX_NAME_CHARACTERS);
+  return typeof id === "string" ? cutName(id) : id;
 }

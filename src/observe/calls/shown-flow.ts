@@ -3,6 +3,7 @@
 import type { FlowAnswer, FlowLine } from "../../contracts/control/flow.js";
 import type { CallRecord } from "../call-record.js";
 import { isFailure } from "../outcome.js";
+import { MAX_NAME_CHARACTERS } from "../safe-names.js";
 import type { KeptCalls } from "./kept-calls.js";
 
 const WINDOW_MS = 3_600_000;
@@ -11,7 +12,6 @@ export const MAX_FLOW_AGENTS = 8;
 export const MAX_FLOW_SERVERS = 12;
 /** Agents may call themselves anything: so many are told apart, the others are one. */
 const MAX_COUNTED = 1_000;
-const MAX_NAME_CHARACTERS = 128;
 
 interface Counted {
   readonly name: string;
