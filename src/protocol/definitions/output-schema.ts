@@ -3,61 +3,22 @@
 
 import { isTexts } from "../../runtime/words/json-values.js";
 import { isObject, type JsonObject } from "../jsonrpc.js";
+import { DATA, isRecursive, movedSchema, NAMED } from "./moved-schema.js";
 
 /** What a wrapped schema's own places become the end of. */
 const WITHIN = "#/properties/result";
-
-/** Values under these are data, though they may look like schemas. */
-export const DATA = new Set(["const", "enum", "default", "examples"]);
-/** Names under these are the author's, and their values are schemas. */
-export const NAMED = new Set([
-  "properties",
-  "patternProperties",
-  "$defs",
-  "definitions",
-  "dependentSchemas",
-  "dependencies",
-]);
 
 /** The schema of `{"result": value}` where `natural` is that of the value. References within it follow it. */
 export function toLegacyOutput(natural: JsonObject): JsonObject {
   const { $schema } = natural;
   const dialect = typeof $schema === "string" ? { $schema } : {};
-  // What has an address of its own is referred to by that.
-  const inner = hasOwnBase(natural) ? natural : moved(natural, false, recursion(natural));
+  const inner = movedSchema(natural, { within: WITHIN, isRecursive: isRecursive(natural), movedRef });
   return { ...dialect, type: "object", properties: { result: inner }, required: ["result"] };
 }
 
-/** In the dialect of 2019-09, `$recursiveRef: "#"` means the root, unless the root says that it can be extended. */
-export function recursion({ $schema, $recursiveAnchor }: JsonObject): boolean {
-  const is2019 = typeof $schema === "string" && /^https?:\/\/json-schema\.org\/draft\/2019-09\/schema#?$/.test($schema);
-  return is2019 && $recursiveAnchor !== true;
-}
-
-/** A fragment alone is the name of a place, as drafts before 2019 wrote it: addresses stay what they were. */
-export function hasOwnBase({ $id }: JsonObject): boolean {
-  return $id !== undefined && !(typeof $id === "string" && $id.startsWith("#"));
-}
-
-function moved(node: unknown, isNames: boolean, recursive: boolean): unknown {
-  if (Array.isArray(node)) return node.map((one) => moved(one, false, recursive));
-  if (!isObject(node) || (!isNames && hasOwnBase(node))) return node;
-  const out: [string, unknown][] = [];
-  let toRoot = false;
-  for (const [key, value] of Object.entries(node)) {
-    if (isNames) out.push([key, moved(value, false, recursive)]);
-    else if ((key === "$ref" || key === "$dynamicRef") && typeof value === "string") out.push([key, movedRef(value)]);
-    else if (key === "$recursiveRef" && value === "#" && recursive) toRoot = true;
-    else out.push([key, DATA.has(key) ? value : moved(value, NAMED.has(key), recursive)]);
-  }
-  const result = Object.fromEntries(out) as JsonObject;
-  if (!toRoot) return result;
-  if (result["$ref"] === undefined) return { ...result, $ref: WITHIN };
-  const others = Array.isArray(result["allOf"]) ? (result["allOf"] as unknown[]) : [];
-  return { ...result, allOf: [...others, { $ref: WITHIN }] };
-}
-
-function movedRef(ref: string): string {
+/** What has an address of its own is referred to by that. */
+function movedRef(ref: string, isInside: boolean): string {
+  if (!isInside) return ref;
   if (ref === "#") return WITHIN;
   return ref.startsWith("#/") ? WITHIN + ref.slice(1) : ref;
 }

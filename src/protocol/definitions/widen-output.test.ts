@@ -193,7 +193,7 @@ describe("a widened output schema", () => {
       properties: { child: { $recursiveRef: "#" } },
     };
     expect(widenOutput(own, {})).toMatchObject({
-      anyOf: [{ properties: { child: { allOf: [{ $ref: "#/anyOf/0" }] } } }, {}],
+      anyOf: [{ properties: { child: { $ref: "#/anyOf/0" } } }, {}],
     });
   });
 

@@ -2,7 +2,8 @@
 // deeper then, so that its references are led there, and what counts for a whole schema is lifted to the root. Pure.
 
 import { isObject, type JsonObject } from "../jsonrpc.js";
-import { DATA, flawOfSchema, hasOwnBase, NAMED, recursion } from "./output-schema.js";
+import { isRecursive, movedSchema } from "./moved-schema.js";
+import { flawOfSchema } from "./output-schema.js";
 
 /** Where the own schema stands in the widened one. */
 const WITHIN = "#/anyOf/0";
@@ -17,13 +18,12 @@ const LIFTED = ["$defs", "definitions"] as const;
 export function widenOutput(own: JsonObject, other: JsonObject): JsonObject | undefined {
   const { $schema, $id, ...rest } = own;
   const base = typeof $id === "string" && !$id.startsWith("#") ? $id : undefined;
-  const moving: Moving = { base: base?.replace(/#$/, ""), recursive: recursion(own) };
-  const inner = moved(
-    base === undefined && $id !== undefined ? { $id, ...rest } : rest,
-    false,
-    true,
-    moving,
-  ) as JsonObject;
+  const address = base?.replace(/#$/, "");
+  const inner = movedSchema(base === undefined && $id !== undefined ? { $id, ...rest } : rest, {
+    within: WITHIN,
+    isRecursive: isRecursive(own),
+    movedRef: (ref, isInside) => movedRef(ref, isInside, address),
+  });
   const lifted: JsonObject = {};
   for (const key of LIFTED) {
     if (!isObject(inner[key])) continue;
@@ -47,33 +47,8 @@ function widenedId(base: string): string {
   return `${plain}${plain.includes("?") ? "&" : "?"}toolway=receipt`;
 }
 
-interface Moving {
-  /** The address of the own schema; undefined where it has none. */
-  readonly base: string | undefined;
-  readonly recursive: boolean;
-}
-
-/** `isInside`: no other schema with an address of its own is around it, so that `#` means the own root. */
-function moved(node: unknown, isNames: boolean, isInside: boolean, moving: Moving): unknown {
-  if (Array.isArray(node)) return node.map((one) => moved(one, false, isInside, moving));
-  if (!isObject(node)) return node;
-  const inside = isInside && (isNames || !hasOwnBase(node));
-  const out: [string, unknown][] = [];
-  let toRoot = false;
-  for (const [key, value] of Object.entries(node)) {
-    if (isNames) out.push([key, moved(value, false, inside, moving)]);
-    else if ((key === "$ref" || key === "$dynamicRef") && typeof value === "string") {
-      out.push([key, movedRef(value, inside, moving)]);
-    } else if (key === "$recursiveRef" && value === "#" && moving.recursive && inside) toRoot = true;
-    else out.push([key, DATA.has(key) ? value : moved(value, NAMED.has(key), inside, moving)]);
-  }
-  const result = Object.fromEntries(out) as JsonObject;
-  if (!toRoot) return result;
-  const others = Array.isArray(result["allOf"]) ? (result["allOf"] as unknown[]) : [];
-  return { ...result, allOf: [...others, { $ref: WITHIN }] };
-}
-
-function movedRef(ref: string, isInside: boolean, { base }: Moving): string {
+/** `base`: the address of the own schema; undefined where it has none. */
+function movedRef(ref: string, isInside: boolean, base: string | undefined): string {
   if (base !== undefined && (ref === base || ref.startsWith(`${base}#`))) {
     // Within the schema its own address can be left out.
     return (isInside ? "" : widenedId(base)) + movedFragment(ref.slice(base.length) || "#");
