@@ -125,12 +125,14 @@ describe.skipIf(!linux)("memory for what is small", () => {
         return raw(gateway, [callBody(head, "a", {}) + fills.join("")]);
       });
       const cut = () => all.filter(({ closed }) => closed).length;
-      // A reply counts once at least, and more while it is being read. One connection may have a part of its replies.
-      await until("connections without room to be cut", () => cut() >= count - Math.ceil(SHARE / (80 * BYTES)));
+      // A reply counts once at least, and more while it is being read. One connection may have a part of its replies. They
+      // come at the pace of the machine: on a busy one, a few connections a second are full.
+      const most = Math.ceil(SHARE / (80 * BYTES));
+      await until("connections without room to be cut", () => cut() >= count - most, 150_000);
       expect(all.filter(({ said }) => said.includes("result"))).toEqual([]);
       return `; ${cut()} cut`;
     });
-  }, 120_000);
+  }, 240_000);
 
   // The last one: what agents of this era asked for goes on for half a minute when they have gone.
   it("is bounded under calls that hang, of which those without room are refused with 503 [bounded]", async () => {
