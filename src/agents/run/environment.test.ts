@@ -10,8 +10,12 @@ const CONFIG = `{
     "db": { "command": "db", "cwd": "\${COMPASS}/\${DB_PASS}", "args": ["\${HOME}/x", "--pass", "\${DB_PASSWORD}", "\${PROJECT}"], "env": { "A": "\${env:DB_URL:-none}", "P": "\${PATH}" } },
     "mine": { "url": "https://y", "auth": { "bearer": { "env": "MINE_BEARER" } } },
     "ci": { "url": "https://z", "auth": { "clientCredentials": { "clientId": "c", "clientSecret": { "env": "CI_SECRET" } } } },
+    "gem": { "httpUrl": "https://g/?k=\${GEM_WORD}" },
+    "surf": { "serverUrl": "https://s/?k=\${SURF_WORD}" },
     "ask": { "command": "a", "env": { "K": "\${input:api-key}" } },
   },
+  "executors": { "far": { "urls": ["wss://a/\${FAR_WORD}"] } },
+  "telemetry": { "otlp": "https://o/\${OTLP_WORD}" },
   "engine": { "servers": ["tls://nats:4222"], "key": { "env": "SEAL" }, "auth": { "user": "u", "password": { "env": "NATS_WORD" } } },
 }`;
 
@@ -22,12 +26,16 @@ describe("the environment of an agent", () => {
       "DB_PASS",
       "DB_PASSWORD",
       "DB_URL",
+      "FAR_WORD",
+      "GEM_WORD",
       "GITHUB_TOKEN",
       "INPUT_API_KEY",
       "MINE_BEARER",
       "NATS_WORD",
+      "OTLP_WORD",
       "PROJECT",
       "SEAL",
+      "SURF_WORD",
       "URL_KEY",
     ]);
   });

@@ -10,7 +10,20 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Toolway's own. */
 const OURS = /^TOOLWAY_/i;
 /** Keys of a config below which every variable may hold a credential. */
-const CREDENTIAL_KEYS: ReadonlySet<string> = new Set(["env", "headers", "auth", "token", "url", "broker", "args"]);
+const CREDENTIAL_KEYS: ReadonlySet<string> = new Set([
+  "env",
+  "headers",
+  "auth",
+  "token",
+  "args",
+  // Addresses, in all the words that there are for one: each may have a key in it.
+  "url",
+  "urls",
+  "httpUrl",
+  "serverUrl",
+  "broker",
+  "otlp",
+]);
 /** `${NAME}`, `${env:NAME}`, with a default or without, and `$NAME`, which some files have. */
 const VARIABLE = /\$\{(?:env:)?([A-Za-z_]\w*)(?=\}|:-)|\$([A-Za-z_]\w*)/g;
 /** As people name what holds a key. */
