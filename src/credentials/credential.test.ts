@@ -208,6 +208,15 @@ it("a wait for another credential is never longer than five minutes", () => {
   }
 });
 
+it("that says that it ends after the last date there is, in another unit perhaps, is used, and its status can be told [bounded]", async () => {
+  for (const exp of [8_640_000_000_001, 1.7e15, 1e308]) {
+    const token = `a.${Buffer.from(JSON.stringify({ exp })).toString("base64url")}.c`;
+    const credential = make(new ToldSource(token));
+    expect(await credential.token()).toBe(token);
+    expect(credential.status(), `exp ${exp}`).toMatchObject({ state: "known", until: undefined });
+  }
+});
+
 it.each(["", "abc", "a.b", "a.b.c.d", "a.!!!.c", `a.${Buffer.from("7").toString("base64url")}.c`, "a.e30.c"])(
   "%s does not say when it ends",
   (token) => {

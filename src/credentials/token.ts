@@ -6,6 +6,9 @@ import { isObject } from "../protocol/jsonrpc.js";
 /** As long as the longest tokens are; more is not one. */
 export const MAX_TOKEN_BYTES = 16 * 1024;
 
+/** The last moment that a date can name. What says that it ends later, in another unit perhaps, does not say when. */
+const LAST_DATE_MS = 8.64e15;
+
 /**
  * When a JWT ends, in milliseconds since 1970; undefined where it does not say. It is only read, never believed: the
  * server decides.
@@ -16,7 +19,7 @@ export function expiryOf(token: string): number | undefined {
   try {
     const claims: unknown = JSON.parse(Buffer.from(payload, "base64url").toString());
     const exp = isObject(claims) ? claims["exp"] : undefined;
-    return typeof exp === "number" && Number.isFinite(exp) && exp > 0 ? exp * 1000 : undefined;
+    return typeof exp === "number" && exp > 0 && exp * 1000 <= LAST_DATE_MS ? exp * 1000 : undefined;
   } catch {
     return undefined;
   }
