@@ -234,6 +234,18 @@ describe("setting up a client", () => {
     expect(statSync(dirname(secret)).mode & 0o777).toBe(0o700);
   });
 
+  it("keeps what was there in a file of its own, also where a project has a link in its place that leads to a file of the user's [setup-keeps]", async () => {
+    const [file, profile] = [join(folder, ".mcp.json"), home(".profile")];
+    put(file, '{ "a": 1 }\n');
+    put(profile, "mine\n", 0o600);
+    symlinkSync(profile, `${file}.toolway.bak`);
+    expect(await setup("claude", "--scope", "project", "--yes")).toMatchObject({ code: 0 });
+    expect(read(profile)).toBe("mine\n");
+    expect(statSync(profile).mode & 0o777).toBe(0o600);
+    expect(lstatSync(`${file}.toolway.bak`).isFile()).toBe(true);
+    expect(read(`${file}.toolway.bak`)).toBe('{ "a": 1 }\n');
+  });
+
   it("refuses a broken file with its place, and leaves it alone [setup-keeps]", async () => {
     put(home(".gemini", "settings.json"), '{\n  "a": 1\n  "b": 2\n}\n');
     const ran = await setup("gemini", "--yes");
@@ -242,6 +254,17 @@ describe("setting up a client", () => {
     expect(read(home(".gemini", "settings.json"))).toBe('{\n  "a": 1\n  "b": 2\n}\n');
     expect(tokens.size).toBe(0);
     expect((await run(["setup"])).out).toContain("settings.json:3:3");
+  });
+
+  it("leaves a file alone that is not in UTF-8: what is not ours would not stay byte for byte [setup-keeps]", async () => {
+    const bytes = Buffer.from('{\n  // caf\xe9\n  "a": 1\n}\n', "latin1");
+    put(home(".qwen", "settings.json"), "");
+    writeFileSync(home(".qwen", "settings.json"), bytes);
+    const ran = await setup("qwen", "--yes");
+    expect(ran.code).toBe(1);
+    expect(ran.err).toContain("it is not in UTF-8, and would not stay what it is. It was left as it is.");
+    expect(readFileSync(home(".qwen", "settings.json"))).toEqual(bytes);
+    expect(tokens.size).toBe(0);
   });
 
   it("leaves an entry of that name alone that somebody else made [setup-keeps]", async () => {

@@ -1,18 +1,26 @@
 // A client's config as a file: read, and written whole, with what it was before beside it; and what a change of it looks like.
 
-import { mkdirSync, realpathSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { saveConfig } from "../../config/edit/save.js";
 import { readTextFile } from "../../runtime/text-file.js";
 import { UserError } from "../line/errors.js";
 import { type Change, lineDiff } from "../text/line-diff.js";
 
+/** What stands in a text for bytes that are no character. */
+const UNKNOWN = "\uFFFD";
+
 /** Undefined where there is no file. */
 export function readClientFile(path: string): string | undefined {
   try {
     // One that nobody writes to, a pipe for instance, would be waited for.
     if (!statSync(path).isFile()) throw Object.assign(new Error("not a file"), { code: "it is not an ordinary file" });
-    return readTextFile(path);
+    const text = readTextFile(path);
+    // It is written again, and what is not in UTF-8 would not be what it was.
+    if (text.includes(UNKNOWN) && !Buffer.from(text).equals(readFileSync(path))) {
+      throw Object.assign(new Error("not in UTF-8"), { code: "it is not in UTF-8, and would not stay what it is" });
+    }
+    return text;
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === "ENOENT") return undefined;
@@ -40,7 +48,10 @@ export function writeClientFile(
   const backup = before === undefined ? undefined : backupOf(path);
   try {
     mkdirSync(dirname(path), { recursive: true, ...(isShared ? {} : { mode: 0o700 }) });
-    if (before !== undefined && backup !== undefined) saveConfig(backup, before, { modeOf: path });
+    if (before !== undefined && backup !== undefined) {
+      // A project may come with a link of that name, to a file of the user's.
+      saveConfig(backup, before, { modeOf: path, replacesLink: true });
+    }
     // A link stays a link.
     if (text === undefined) rmSync(realpathSync(path));
     else saveConfig(path, text, isShared ? { mode: SHARED_FILE } : {});

@@ -21,11 +21,13 @@ interface SaveOptions {
   readonly mode?: number;
   /** The file gets the mode of that one, whatever its own was. */
   readonly modeOf?: string;
+  /** A link in its place gives way: where it leads was said by nobody whose word counts. */
+  readonly replacesLink?: boolean;
 }
 
-/** A link stays a link, and the file keeps its mode; a new one is its owner's alone. Throws what the system says. */
+/** A link stays a link, unless it is to give way, and the file keeps its mode; a new one is its owner's alone. Throws what the system says. */
 export function saveConfig(path: string, text: string, options: SaveOptions = {}): void {
-  const real = existsSync(path) ? realpathSync(path) : path;
+  const real = options.replacesLink !== true && existsSync(path) ? realpathSync(path) : path;
   const like = options.modeOf ?? real;
   const fresh = (options.mode ?? PRIVATE_FILE) & ~process.umask();
   const mode = existsSync(like) ? statSync(like).mode & 0o7777 : fresh;
