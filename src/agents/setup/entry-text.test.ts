@@ -4,7 +4,7 @@ import { parse } from "jsonc-parser";
 import { describe, expect, it } from "vitest";
 import { histories } from "../../../test/faults/length.js";
 import { parseToml } from "../import/toml.js";
-import type { ClientEntry, ClientEntryPlace } from "./entry-text.js";
+import { type ClientEntry, type ClientEntryPlace, textWithout } from "./entry-text.js";
 import { jsonEntry } from "./json-entry.js";
 import { tomlEntry } from "./toml-entry.js";
 
@@ -69,6 +69,13 @@ describe("an entry in JSON", () => {
       const rest = (text: string) => ({ ...parse(text.replace("\uFEFF", "")), mcpServers: undefined });
       expect(rest(after)).toEqual(rest(before));
     }
+  });
+
+  it("comes and goes beside numbers that are not written as they were read [setup-keeps]", () => {
+    const before = '{ "a": 1e400, "b": -0, "c": 1.0, "d": 123456789012345678901234567890 }\n';
+    const put = jsonEntry.put(before, json, helper, owned);
+    expect(put).toContain(before.slice(0, before.indexOf(" }")));
+    expect(textWithout(jsonEntry, put, json, before)).toBe(before);
   });
 
   it("keeps the keys and comments that somebody put into it [setup-keeps]", () => {

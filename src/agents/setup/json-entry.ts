@@ -27,7 +27,7 @@ export const jsonEntry: EntryText = {
     const now = isObject(old) ? { ...without(old, owned), ...entry } : entry;
     const text = isObject(old) ? fields(before, place, old, now) : whole(before, place, now);
     const expected = { ...root, [group]: { ...servers, [name]: now } };
-    refuseWrongEdit(isDeepStrictEqual(readRoot(text, place), jsonCopy(expected)), place);
+    refuseWrongEdit(isDeepStrictEqual(jsonCopy(readRoot(text, place)), jsonCopy(expected)), place);
     return text;
   },
 
@@ -47,7 +47,7 @@ export const jsonEntry: EntryText = {
     const text = isGone ? removeMember(taken, treeOf(taken), group) : taken;
     const left = without(root[group] as Fields, [name]);
     const expected = isGone ? without(root, [group]) : { ...root, [group]: left };
-    refuseWrongEdit(isDeepStrictEqual(readRoot(text, place), jsonCopy(expected)), place);
+    refuseWrongEdit(isDeepStrictEqual(jsonCopy(readRoot(text, place)), jsonCopy(expected)), place);
     return text;
   },
 };
