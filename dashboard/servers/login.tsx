@@ -23,7 +23,11 @@ export function Login({ server: { name, credential } }: { server: ServerStatus }
     <p class="acts">
       <span>
         <span class="state good">● Logged in</span>
-        {credential.until === undefined ? "." : <UntilWhen at={credential.until} />}
+        {credential.until === undefined ? (
+          "."
+        ) : (
+          <UntilWhen at={credential.until} isRenewed={credential.isRenewed !== false} />
+        )}
       </span>
       <ActButton
         act={{
@@ -38,10 +42,11 @@ export function Login({ server: { name, credential } }: { server: ServerStatus }
   );
 }
 
-function UntilWhen({ at }: { at: string }) {
+function UntilWhen({ at, isRenewed }: { at: string; isRenewed: boolean }) {
   return (
     <>
-      . Its token is good until <time dateTime={at}>{new Date(at).toLocaleString()}</time>, and renewed before.
+      . Its token is good until <time dateTime={at}>{new Date(at).toLocaleString()}</time>,{" "}
+      {isRenewed ? "and renewed before." : "and then somebody has to log in again."}
     </>
   );
 }

@@ -108,6 +108,8 @@ export interface CredentialStatus {
   readonly problem?: string | undefined;
   /** Whether a person has to log in: `toolway login`. Absent where no login is meant. */
   readonly needsLogin?: boolean | undefined;
+  /** Whether the token is followed by another without a person. Absent where no login is meant. */
+  readonly isRenewed?: boolean | undefined;
   /** Until when the token is good, where it says so. */
   readonly until?: string | undefined;
 }

@@ -28,6 +28,8 @@ export interface TokenSource {
   refusal?(): Fault;
   /** A person has to log in. */
   readonly needsLogin?: boolean;
+  /** Of a login: whether its token is followed by another without a person. */
+  readonly isRenewed?: boolean;
   /** How long a token is taken for good that does not say so itself, in milliseconds. */
   readonly keepMs: number;
   /** Where another process may change it: looks for that until the function that it returns is called. */
@@ -151,11 +153,13 @@ export class Credential {
   }
 
   status(): CredentialStatus {
+    const { name, needsLogin, isRenewed } = this.#options.source;
     return {
-      source: this.#options.source.name,
+      source: name,
       state: this.#state,
       problem: this.#fault?.message,
-      ...(this.#options.source.needsLogin === undefined ? {} : { needsLogin: this.#needsLogin() }),
+      ...(needsLogin === undefined ? {} : { needsLogin: this.#needsLogin() }),
+      ...(isRenewed === undefined ? {} : { isRenewed }),
       until: this.#endsAt === undefined ? undefined : new Date(this.#endsAt).toISOString(),
     };
   }

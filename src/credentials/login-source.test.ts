@@ -139,6 +139,19 @@ describe("a login by OAuth", () => {
     expect(make(authority).credential.token()).toBe("access-3");
   });
 
+  it("says that it ends with its token where it was given nothing to renew that with", async () => {
+    const { source, credential } = await loggedIn();
+    expect(credential.status()).toMatchObject({ needsLogin: false, isRenewed: true });
+    const authority = new PlayedAuthority();
+    authority.token = () => gives({ refresh_token: undefined });
+    const ending = make(authority);
+    const { state } = await ending.source.begin(BACK);
+    await ending.source.finish({ state, code: "c0de", iss: ISSUER, error: undefined });
+    expect(ending.credential.status()).toMatchObject({ needsLogin: false, isRenewed: false });
+    await source.logout();
+    expect(credential.status()).toMatchObject({ needsLogin: true, isRenewed: false });
+  });
+
   it("that is renewed with other rights shows something else, so that the server's lists are read again [agent-10]", async () => {
     const { authority, credential, changes } = await loggedIn();
     await credential.token();

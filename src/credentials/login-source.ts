@@ -137,6 +137,11 @@ export class LoginSource extends RenewedSource {
     return this.tokens() === undefined || this.#lacking.length > 0;
   }
 
+  /** Not every authorization server gives what a renewal takes. */
+  get isRenewed(): boolean {
+    return this.canRenew();
+  }
+
   /** How many logins were finished, and are used by now: what is sent after one goes with its token. */
   get finished(): number {
     return this.#finished;

@@ -63,5 +63,7 @@ export const logout = defineCommand({
 });
 
 function untilText(credential: CredentialStatus | undefined): string {
-  return credential?.until === undefined ? "" : `; its token is good until ${credential.until}, and renewed by itself`;
+  if (credential?.until === undefined) return "";
+  const then = credential.isRenewed === false ? "then somebody has to log in again" : "renewed by itself";
+  return `; its token is good until ${credential.until}, and ${then}`;
 }

@@ -102,12 +102,14 @@ it("of a login it is said until when its token is good, or that one is needed, a
   const until = "2026-05-01T10:00:00.000Z";
   const found = status(
     { ...server("good", []), credential: { ...login, needsLogin: false, until } },
+    { ...server("ending", []), credential: { ...login, needsLogin: false, isRenewed: false, until } },
     { ...server("endless", []), credential: { ...login, needsLogin: false } },
     { ...server("away", []), credential: { ...login, state: "absent", needsLogin: true } },
   );
   const below = statusText(found, true, io(false), 0).split("\n\n").at(-1)?.split("\n") ?? [];
   expect(below.toSorted()).toEqual([
     "away: needs login: `toolway login away`",
+    `ending: logged in, its token is good until ${until}; then somebody has to log in again`,
     "endless: logged in",
     `good: logged in, its token is good until ${until} and renewed by itself`,
   ]);

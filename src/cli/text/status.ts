@@ -338,9 +338,11 @@ function credentialText(server: string, credential: CredentialStatus | undefined
   return `${source} ${trouble}${problem === undefined ? "" : `: ${oneLine(problem, ERROR_WIDTH)}`}`;
 }
 
-/** Until when a login's token is good. */
-function loginText({ until }: CredentialStatus): string {
-  return until === undefined ? "logged in" : `logged in, its token is good until ${until} and renewed by itself`;
+/** Until when a login's token is good, and what comes then. */
+function loginText({ until, isRenewed }: CredentialStatus): string {
+  if (until === undefined) return "logged in";
+  const then = isRenewed === false ? "; then somebody has to log in again" : " and renewed by itself";
+  return `logged in, its token is good until ${until}${then}`;
 }
 
 /** `notes: 2 of 3 tools quarantined …`. */
