@@ -395,6 +395,18 @@ describe("a line of toolway run", () => {
     expect(joined.text).toContain("left out:\n  CANARY_KEY");
   });
 
+  it("says that the tools are those of the demo where no config is named or found [told-why]", async () => {
+    const line = ["my-agent", "--dry-run"];
+    // In a home where nothing is.
+    const nobody = { HOME: join(home, "nobody"), XDG_CONFIG_HOME: "" };
+    const [without, by] = await Promise.all([ended(line, nobody, []), ended(line)]);
+    expect(without.code).toBe(0);
+    expect(without.text).toContain(
+      "no config is named here or found: the agent gets the tools of Toolway's built-in demo.",
+    );
+    expect(by.text).not.toContain("demo");
+  });
+
   it.each(["0", "false", "off", "OFF"])(
     "starts the client as it is where TOOLWAY_RUN is %s, and says so [run-foreground]",
     async (value) => {

@@ -300,6 +300,19 @@ it("Qwen Code gets a file of system settings, with those that the machine has [r
   expect(JSON.parse(files[0]?.text ?? "")).toMatchObject({ a: 1, mcpServers: { m: {}, toolway: { httpUrl: URL } } });
 });
 
+it.each([
+  ["gemini", "/home/a/.gemini/settings.json"],
+  ["qwen", "/etc/qwen-code/settings.json"],
+])(
+  "%s is said to go without settings that cannot be read, which its own complaint would not reach [told-why]",
+  (word, path) => {
+    const said = (text: string) => plan(word, { [path]: text }).notes.join("\n");
+    expect(said('{\n  "a": ')).toContain(`${path} cannot be read (line 2: not valid JSON: expected a value): `);
+    for (const text of ["", "{}", '{ "a": 1, "a": 2 }', '// mine\n{ "a": 1, }'])
+      expect(said(text)).not.toContain("cannot be read");
+  },
+);
+
 it("any other command gets variables and a file of the usual form [run-own]", () => {
   const { env, files, args, notes } = planForCommand(facts({}, { args: ["x"], only: true }));
   expect(args).toEqual(["x"]);

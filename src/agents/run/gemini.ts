@@ -6,7 +6,7 @@ import { Source } from "../../config/jsonc.js";
 import { textsOf } from "../../runtime/words/json-values.js";
 import { geminiFolder } from "../import/clients.js";
 import { type ClientFields, table } from "../import/values.js";
-import { entryName, hasOption, isHttp, ownServers } from "./own-servers.js";
+import { entryName, hasOption, isHttp, ownServers, unreadable } from "./own-servers.js";
 import {
   type AgentPlan,
   BEARER_REFERENCE,
@@ -43,7 +43,8 @@ function plan(facts: RunFacts): AgentPlan {
   const inProject = table(table(parsed(read(join(facts.cwd, DIRECTORY, SETTINGS)))["mcpServers"]));
   const isSame = (entry: ClientFields) => isHttp(entry) && inProject[ENTRY_NAME] === undefined;
   const { name, notes } = entryName(ownServers("gemini", facts), isSame, title);
-  const before = parsed(read(join(from, SETTINGS)));
+  const own = join(from, SETTINGS);
+  const before = parsed(read(own));
   const entry = { httpUrl: url, headers: { Authorization: BEARER_REFERENCE }, ...(approve ? { trust: true } : {}) };
   const security = table(before["security"]);
   const redaction = table(security["environmentVariableRedaction"]);
@@ -64,6 +65,7 @@ function plan(facts: RunFacts): AgentPlan {
     home: { from, to: join(home, DIRECTORY), entry: name },
     notes: [
       ...notes,
+      ...unreadable(own, read(own), title),
       ...(isHeadless && !isTrusting ? [WILL_END] : []),
       ...(isHeadless && !approve && !isOpen
         ? [willRefuse(title, "without a terminal it offers the tools of trusted servers alone")]

@@ -2,6 +2,7 @@
 // free, and to hide them where that was asked for.
 
 import { dirname } from "node:path";
+import { Source } from "../../config/jsonc.js";
 import { type ClientFile, type ClientId, clientFiles } from "../import/clients.js";
 import { readGroups } from "../import/entries.js";
 import { type ClientFields, table } from "../import/values.js";
@@ -67,6 +68,17 @@ export function entryName(servers: OwnServers, isSame: (entry: ClientFields) => 
   for (let i = 2; servers.has(name) && i <= servers.size + 1; i++) name = `${OTHER_NAME}_${i}`;
   const why = `${title} has a server "${ENTRY_NAME}" of its own in another form, which stays: in this run Toolway's is "${name}".`;
   return { name, notes: [why] };
+}
+
+/** What is said of settings of the user's that ours take the place of, where nothing of them can be taken over. */
+export function unreadable(path: string, text: string | undefined, title: string): string[] {
+  if (text === undefined || text.trim() === "") return [];
+  const source = new Source(text);
+  let why: string | undefined;
+  source.read((at, offset, message) => {
+    if (at.length === 0) why ??= `line ${source.position(offset).line}: ${message}`;
+  });
+  return why === undefined ? [] : [`${path} cannot be read (${why}): ${title} goes without it in this run.`];
 }
 
 /** An entry that names an address, and no program. */

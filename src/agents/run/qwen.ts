@@ -4,7 +4,7 @@
 import { join } from "node:path";
 import { Source } from "../../config/jsonc.js";
 import { table } from "../import/values.js";
-import { entryName, hasOption, isHttp, ownServers } from "./own-servers.js";
+import { entryName, hasOption, isHttp, ownServers, unreadable } from "./own-servers.js";
 import { type AgentPlan, BEARER_REFERENCE, type RunClient, type RunFacts, willRefuse } from "./plan.js";
 
 const title = "Qwen Code";
@@ -23,7 +23,9 @@ function plan(facts: RunFacts): AgentPlan {
   const { url, args, only, approve, env, folder, read } = facts;
   const { name, notes } = entryName(ownServers("qwen", facts), isHttp, title);
   // Ours takes the place of the machine's own, whose settings stay in force.
-  const before = table(new Source(read(env[SETTINGS] || systemSettings(facts)) ?? "{}").read(() => {}));
+  const path = env[SETTINGS] || systemSettings(facts);
+  const system = read(path);
+  const before = table(new Source(system ?? "{}").read(() => {}));
   const entry = { httpUrl: url, headers: { Authorization: BEARER_REFERENCE }, ...(approve ? { trust: true } : {}) };
   const settings = { ...before, mcpServers: { ...table(before["mcpServers"]), [name]: entry } };
   const isHeadless = hasOption(args, "-p", "--prompt") || facts.isPiped;
@@ -32,7 +34,11 @@ function plan(facts: RunFacts): AgentPlan {
     args: [...(only ? [`--allowed-mcp-server-names=${name}`] : []), ...args],
     env: { [SETTINGS]: join(folder, FILE) },
     files: [{ path: FILE, text: `${JSON.stringify(settings, null, 2)}\n` }],
-    notes: [...notes, ...(isHeadless && !approve && !isOpen ? [willRefuse(title, "nobody can be asked")] : [])],
+    notes: [
+      ...notes,
+      ...unreadable(path, system, title),
+      ...(isHeadless && !approve && !isOpen ? [willRefuse(title, "nobody can be asked")] : []),
+    ],
   };
 }
 

@@ -119,7 +119,7 @@ async function runHeld(
       say(`the gateway of this state directory runs with another config, which counts: ${inUse}.`);
     }
     makeRunFolder(folder, plan, secret);
-    for (const text of plan.notes) say(text);
+    for (const text of [...withoutConfig(source, inUse), ...plan.notes]) say(text);
     if (left.length > 0) say(`left out of the agent's environment: ${left.join(", ")} (--keep-env NAME keeps one).`);
     if (noAuth) say("the gateway asks for no token (--no-auth): role, context and figures of this run do not count.");
     const code = await runChild(program, plan.args, { env: { ...env, ...plan.env, [SECRET_VARIABLE]: secret }, io });
@@ -229,8 +229,20 @@ async function dryRun(
   const place = notYet(source);
   const { folder } = place;
   const plan = planFor(input, client, { ...place, ...(url === undefined ? {} : { url }) }, io);
-  const { left } = environmentFor(input, [source.configPath, await configInUse(source)], io);
-  return dryRunText({ program, plan, left, folder, isRunning: url !== undefined });
+  const inUse = await configInUse(source);
+  const { left } = environmentFor(input, [source.configPath, inUse], io);
+  const notes = [...withoutConfig(source, inUse), ...plan.notes];
+  return dryRunText({ program, plan: { ...plan, notes }, left, folder, isRunning: url !== undefined });
+}
+
+/** Whoever is in another folder than they think would wonder whose tools these are. */
+function withoutConfig({ configPath, stateNamed }: GatewaySource, inUse: string | undefined): string[] {
+  // A gateway that is named by its state directory may be a program's, which has none.
+  if (configPath !== undefined || inUse !== undefined || stateNamed) return [];
+  return [
+    "no config is named here or found: the agent gets the tools of Toolway's built-in demo. `toolway import --write` makes one " +
+      "of your clients' servers.",
+  ];
 }
 
 /** Undefined where there is none, it may not be read, or it is no ordinary file: a pipe would be waited for. */
