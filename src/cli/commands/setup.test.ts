@@ -234,6 +234,17 @@ describe("setting up a client", () => {
     expect(statSync(dirname(secret)).mode & 0o777).toBe(0o700);
   });
 
+  it("leaves a link alone that leads to no file: one in its place would not be where its owner keeps it [setup-keeps]", async () => {
+    const gone = join(folder, "dotfiles", "mcp.json");
+    mkdirSync(home(".cursor"), { recursive: true });
+    symlinkSync(gone, home(".cursor", "mcp.json"));
+    const ran = await setup("cursor", "--yes");
+    expect(ran.code).toBe(1);
+    expect(ran.err).toContain(`is a link to ${gone}, which is not there. It was left as it is.`);
+    expect(lstatSync(home(".cursor", "mcp.json")).isSymbolicLink()).toBe(true);
+    expect(tokens.size).toBe(0);
+  });
+
   it("keeps what was there in a file of its own, also where a project has a link in its place that leads to a file of the user's [setup-keeps]", async () => {
     const [file, profile] = [join(folder, ".mcp.json"), home(".profile")];
     put(file, '{ "a": 1 }\n');

@@ -1,6 +1,6 @@
 // A client's config as a file: read, and written whole, with what it was before beside it; and what a change of it looks like.
 
-import { mkdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
+import { lstatSync, mkdirSync, readFileSync, readlinkSync, realpathSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { saveConfig } from "../../config/edit/save.js";
 import { readTextFile } from "../../runtime/text-file.js";
@@ -23,7 +23,15 @@ export function readClientFile(path: string): string | undefined {
     return text;
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    if (code === "ENOENT") return undefined;
+    if (code === "ENOENT") {
+      const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+      if (!isLink) return undefined;
+      // A file in its place would cut somebody's settings off from where they keep them.
+      throw new UserError(`${path} is a link to ${readlinkSync(path)}, which is not there. It was left as it is.`, {
+        hint: "Make that file, or remove the link, and try again.",
+        cause,
+      });
+    }
     throw new UserError(`${path} cannot be read: ${code}. It was left as it is.`, { cause });
   }
 }
