@@ -33,7 +33,7 @@ export class Contexts {
     for (const [key, value] of Object.entries(changes)) {
       if (!KEY.test(key) || key.length > MAX_CHARS) {
         throw invalid(
-          `${JSON.stringify(key)} is no key of a context: it begins with a letter, and has letters, digits, "_", "." and "-".`,
+          `${JSON.stringify(key)} is no key of a context: it begins with a letter, has letters, digits, "_", "." and "-", and ${MAX_CHARS} at most.`,
         );
       }
       if (value === null) context.delete(key);

@@ -77,13 +77,12 @@ export const contextSet = defineCommand({
     { line: "toolway context set repo=acme/site branch=main --principal ci", note: "of the token ci" },
   ],
   handler(input, io) {
-    const changes: Record<string, string> = {};
-    for (const fact of input.facts) {
+    const changes = input.facts.map((fact) => {
       const at = fact.indexOf("=");
       if (at < 1) throw usageError(`${oneLine(fact, VALUE_WIDTH)} is not KEY=VALUE.`, "For instance: phase=review");
-      changes[fact.slice(0, at)] = fact.slice(at + 1);
-    }
-    return change(input, changes, io);
+      return [fact.slice(0, at), fact.slice(at + 1)] as const;
+    });
+    return change(input, Object.fromEntries(changes), io);
   },
 });
 

@@ -40,6 +40,15 @@ it("a fact of more than 256 characters is left out, and that is said; one of the
   });
 });
 
+it("a fact of the line reaches the gateway by whatever key, which refuses what is none [told-why]", () => {
+  expect(Object.entries(at("/work", ["__proto__=x", "phase=review"]).context)).toEqual(
+    expect.arrayContaining([
+      ["__proto__", "x"],
+      ["phase", "review"],
+    ]),
+  );
+});
+
 it.each(["phase", "=review", ""])(
   "a fact of the line that is none is refused, with what it should be: %j [told-why]",
   (fact) => {

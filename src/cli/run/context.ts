@@ -34,16 +34,17 @@ export function contextOf({ client, cwd, said, read }: Situation): RunContext {
     context[key] = null;
     notes.push(`${key} has more than ${MAX_CHARS} characters, and is left out of the context.`);
   }
-  for (const fact of said) {
+  const facts = said.map((fact) => {
     const at = fact.indexOf("=");
     if (at < 1)
       throw new RunError(`--context ${fact}: expected KEY=VALUE.`, {
         hint: "For instance: --context phase=review",
         isUsage: true,
       });
-    context[fact.slice(0, at)] = fact.slice(at + 1);
-  }
-  return { context, notes };
+    return [fact.slice(0, at), fact.slice(at + 1)] as const;
+  });
+  // No key of theirs is one of the object itself: what is none is refused by the gateway, by its name.
+  return { context: { ...context, ...Object.fromEntries(facts) }, notes };
 }
 
 interface Repository {
