@@ -1,6 +1,6 @@
 // Who is connected now, with what the calls that are kept say of them. It is loaded when somebody asks.
 
-import type { AgentSeen, AgentsAnswer } from "../../contracts/control/agents.js";
+import type { AgentsAnswer } from "../../contracts/control/agents.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 import type { CallRecord } from "../call-record.js";
 import { isFailure } from "../outcome.js";
@@ -9,6 +9,8 @@ import type { KeptCalls } from "./kept-calls.js";
 
 /** More than a person reads; the others are a number. */
 export const MAX_AGENTS_SHOWN = 200;
+/** And something else with each call: so many of those who share a token are told apart, the others are one. */
+const MAX_NAMES_OF_ONE = 8;
 
 /** A session, or a presence of the modern era. */
 export interface ConnectedAgent {
@@ -17,6 +19,7 @@ export interface ConnectedAgent {
     readonly clientInfo: JsonObject;
     readonly era: "legacy" | "modern";
     readonly version: string;
+    readonly sessionKey: string;
     /** A program's own. */
     readonly hearsNothing?: true;
   };
@@ -24,15 +27,13 @@ export interface ConnectedAgent {
 }
 
 type Kept = Pick<KeptCalls, "first" | "last"> & {
-  at(seq: number): Pick<CallRecord, "endedAt" | "principal" | "clientInfo" | "outcome">;
+  at(seq: number): Pick<CallRecord, "endedAt" | "principal" | "clientInfo" | "sessionKey" | "outcome">;
 };
 
 interface Called {
   calls: number;
   failed: number;
   lastMs: number;
-  /** The name under which it was called last. */
-  readonly client: string | undefined;
 }
 
 export function agentsAnswer(
@@ -40,40 +41,57 @@ export function agentsAnswer(
   kept: Kept,
   refused: Readonly<Record<string, number>>,
 ): AgentsAnswer {
+  // What a program or the command line asks for is no agent's.
+  const all = [...connected].filter(({ session }) => session.hearsNothing !== true);
   const called = new Map<string, Called>();
+  /** What stands for all modern agents of a token has no name: each of its calls says one. By session, then by that. */
+  const unnamed = new Map<string, Map<string | undefined, Called>>();
+  for (const { session } of all)
+    if (nameIn(session.clientInfo) === undefined) unnamed.set(session.sessionKey, new Map());
   for (let seq = kept.last; seq >= kept.first; seq--) {
-    const { endedAt, principal, clientInfo, outcome } = kept.at(seq);
+    const { endedAt, principal, clientInfo, sessionKey, outcome } = kept.at(seq);
     const client = nameIn(clientInfo);
-    // A presence of the modern era has no name: each of its calls says it, and those of its principal count.
-    for (const key of client === undefined ? [principal.id] : [keyOf(principal.id, client), principal.id]) {
-      let one = called.get(key);
-      if (one === undefined) {
-        one = { calls: 0, failed: 0, lastMs: endedAt, client };
-        called.set(key, one);
-      }
-      one.calls++;
-      if (isFailure(outcome)) one.failed++;
-    }
+    if (client !== undefined) count(called, keyOf(principal.id, client), endedAt, outcome);
+    const names = unnamed.get(sessionKey);
+    if (names === undefined) continue;
+    count(
+      names,
+      client === undefined || names.has(client) || names.size < MAX_NAMES_OF_ONE ? client : undefined,
+      endedAt,
+      outcome,
+    );
   }
-  const agents: (AgentSeen & { readonly lastMs: number })[] = [];
-  for (const { session, scope } of connected) {
-    // What a program or the command line asks for is no agent's.
-    if (session.hearsNothing === true) continue;
+  const agents = all.flatMap(({ session, scope }) => {
+    const { principal, era, version, sessionKey } = session;
     const name = nameIn(session.clientInfo);
-    const own = called.get(name === undefined ? session.principal.id : keyOf(session.principal.id, name));
-    const { calls, failed, lastMs, client } = own ?? { calls: 0, failed: 0, lastMs: 0, client: undefined };
-    agents.push({
-      ...{ principal: session.principal.id, role: session.principal.role, client: name ?? client, era: session.era },
-      ...{ version: session.version, server: scope, calls, failed, lastMs },
+    const own: readonly (readonly [string | undefined, Called])[] =
+      name === undefined
+        ? [...(unnamed.get(sessionKey) ?? [])]
+        : [[name, called.get(keyOf(principal.id, name)) ?? NO_CALLS]];
+    return (own.length === 0 ? [[undefined, NO_CALLS] as const] : own).map(([client, { calls, failed, lastMs }]) => ({
+      ...{ principal: principal.id, role: principal.role, client, era, version, server: scope, calls, failed, lastMs },
       lastCallAt: lastMs === 0 ? undefined : new Date(lastMs).toISOString(),
-    });
-  }
+    }));
+  });
   agents.sort((a, b) => b.lastMs - a.lastMs || (a.principal < b.principal ? -1 : 1));
   return {
     agents: agents.slice(0, MAX_AGENTS_SHOWN).map(({ lastMs: _, ...agent }) => agent),
     total: agents.length,
     refused,
   };
+}
+
+const NO_CALLS: Called = { calls: 0, failed: 0, lastMs: 0 };
+
+/** The newest are counted first. */
+function count<K>(all: Map<K, Called>, key: K, endedAt: number, outcome: CallRecord["outcome"]): void {
+  let one = all.get(key);
+  if (one === undefined) {
+    one = { calls: 0, failed: 0, lastMs: endedAt };
+    all.set(key, one);
+  }
+  one.calls++;
+  if (isFailure(outcome)) one.failed++;
 }
 
 function keyOf(principal: string, client: string): string {
