@@ -299,10 +299,11 @@ function sentence(text: string): string {
 
 /** What stands at the top of every view. */
 export function summaryOf(servers: readonly ServerStatus[], needs: readonly Need[]): string {
-  if (servers.length === 0) return "No servers yet.";
+  if (servers.length === 0 && needs.length === 0) return "No servers yet.";
   const fine = servers.filter(isFine).length;
   const all = servers.length === 1 ? "The server is" : `All ${servers.length} servers are`;
-  const state = fine === servers.length ? `${all} fine` : `${fine} of ${servers.length} servers are fine`;
+  const some = fine === servers.length ? `${all} fine` : `${fine} of ${servers.length} servers are fine`;
+  const state = servers.length === 0 ? "No servers yet" : some;
   if (needs.length === 0) return `${state}. Nothing needs you.`;
   return `${state}; ${needs.length === 1 ? "one thing needs" : `${needs.length} things need`} you.`;
 }

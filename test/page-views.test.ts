@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { agentRows } from "../dashboard/agents.js";
 import { stateWord } from "../dashboard/needs.js";
 import { hourPicture } from "../dashboard/servers/hour.js";
-import { pinWords, sinceWords, unusedTools, whoMayCall } from "../dashboard/tools/unused.js";
+import { claimWords, pinWords, sinceWords, unusedTools, whoMayCall } from "../dashboard/tools/unused.js";
 import { deliveredWords, joinedWrites, laneRows, waitWords } from "../dashboard/waiting/lanes.js";
 import { lifeOf } from "../dashboard/waiting/life.js";
 import { styleOf } from "../src/cli/text/print.js";
@@ -249,5 +249,13 @@ describe("tools that nobody calls", () => {
     expect([pinWords("pinned")[1], pinWords("changed")[2], pinWords(undefined)[1]]).toEqual([
       ...["pinned", "bad", "not pinned"],
     ]);
+  });
+});
+
+describe("what a server claims of its tool", () => {
+  it("is said in words, and as it was written where nobody knows what it means", () => {
+    const own = { title: "Look", readOnlyHint: true, destructiveHint: false, idempotentHint: "yes" };
+    expect(claimWords(own)).toBe('title: "Look", it only reads, it destroys nothing, idempotentHint: "yes"');
+    for (const none of [undefined, {}]) expect(claimWords(none)).toBe("nothing of what it does");
   });
 });

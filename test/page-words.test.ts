@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { piecesOf } from "../dashboard/foreign.js";
-import { brokerSummary, caughtWords, type Known, needsOf } from "../dashboard/needs.js";
+import { brokerSummary, caughtWords, type Known, needsOf, summaryOf } from "../dashboard/needs.js";
 import { flowPicture } from "../dashboard/overview/flow-layout.js";
 import type { ServerStatus } from "../src/contracts/status.js";
 import { hiddenIn, visible } from "../src/runtime/visible.js";
@@ -245,4 +245,10 @@ describe("the page that was built", () => {
     expect(sum(sizes.filter(({ name }) => /^(index|main|icon)\./.test(name)))).toBeLessThanOrEqual(60_000);
     expect(sum(sizes)).toBeLessThanOrEqual(120_000);
   });
+});
+
+it("where there are no servers yet, it is said all the same how much needs a person [status-true]", () => {
+  const broken = needsOf({ ...NOTHING, config: { error: "line 1: not JSON" } as Known["config"] });
+  expect(summaryOf([], broken)).toBe("No servers yet; one thing needs you.");
+  expect(summaryOf([], [])).toBe("No servers yet.");
 });

@@ -64,6 +64,23 @@ export function pinWords(pin: ToolInShort["pin"]): readonly [shape: string, word
   return PINS[pin ?? ""] ?? ["○", "not pinned", "calm"];
 }
 
+const CLAIMS: Readonly<Record<string, readonly [yes: string, no: string]>> = {
+  readOnlyHint: ["it only reads", "it may change something"],
+  destructiveHint: ["it may destroy something", "it destroys nothing"],
+  idempotentHint: ["twice is as good as once", "twice is not as good as once"],
+  openWorldHint: ["it reaches beyond this machine", "it reaches nothing beyond its server"],
+};
+
+/** What a server claims of its tool, in words; what it made up itself as it wrote it. */
+export function claimWords(annotations: Readonly<Record<string, unknown>> | undefined): string {
+  const words = Object.entries(annotations ?? {}).map(([key, value]) => {
+    const known = CLAIMS[key];
+    if (known !== undefined && typeof value === "boolean") return known[value ? 0 : 1];
+    return `${key}: ${JSON.stringify(value)}`;
+  });
+  return words.length === 0 ? "nothing of what it does" : words.join(", ");
+}
+
 /** Who may call it, in a cell. */
 export function whoMayCall(roles: readonly string[] | undefined): string {
   if (roles === undefined) return "everybody";

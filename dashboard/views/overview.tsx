@@ -10,6 +10,7 @@ import { caughtWords, isFine, type Need, needsOf } from "../needs.js";
 import { Broker } from "../overview/broker.js";
 import { Flow } from "../overview/flow.js";
 import { LoginButton } from "../servers/login.js";
+import { NoServers } from "../servers/none.js";
 import { Sparkline } from "../sparkline.js";
 import { joinedSteps } from "../steps.js";
 import { Figure, Foreign, Line, Since, Until, useHeld, useLoaded, useLooked } from "../words.js";
@@ -39,7 +40,15 @@ export function Overview() {
       </>
     );
   }
-  if (servers.value.length === 0) return <NoServers />;
+  if (servers.value.length === 0) {
+    return (
+      <>
+        <h1>Overview</h1>
+        {needs.value.length === 0 ? null : <NeedsYou />}
+        <NoServers />
+      </>
+    );
+  }
   const inFlight = servers.value.reduce((sum, server) => sum + server.inFlight, 0);
   const restarts = servers.value.reduce((sum, server) => sum + server.restarts, 0);
   return (
@@ -253,19 +262,5 @@ function AskedWith({ id }: { id: number }) {
     <pre>
       <Foreign text={asked.arguments} lines />
     </pre>
-  );
-}
-
-function NoServers() {
-  return (
-    <>
-      <h1>No servers yet</h1>
-      <p>
-        <Line text="toolway import --write" /> takes those of your clients;
-      </p>
-      <p>
-        <Line text="toolway add NAME COMMAND…" /> adds one.
-      </p>
-    </>
   );
 }

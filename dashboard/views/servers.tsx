@@ -10,6 +10,7 @@ import { gateway, servers } from "../model.js";
 import { isFine, stateWord } from "../needs.js";
 import { hourPicture } from "../servers/hour.js";
 import { Login } from "../servers/login.js";
+import { NoServers } from "../servers/none.js";
 import { Hour, Told } from "../servers/story.js";
 import { Copy, Foreign, Since, Table, Until, useHeld, useLooked } from "../words.js";
 
@@ -30,6 +31,14 @@ export function Servers() {
   const rows = useHeld(sorted, ({ name }) => name, ".servers").filter(({ isOver }) => !isOver);
   const past = useLooked<HistoryAnswer>("/history?window=hour", 5_000);
   const pastOf = new Map(past?.servers.map((one) => [one.server, one]));
+  if (rows.length === 0) {
+    return (
+      <>
+        <h1>Servers</h1>
+        <NoServers />
+      </>
+    );
+  }
   return (
     <>
       <h1>Servers</h1>

@@ -1,13 +1,20 @@
 // The tools of all servers in one table, and one tool with its definition.
 
 import type { ToolSummary, ToolsHistoryAnswer } from "../../src/contracts/control/history.js";
-import type { ToolInShort } from "../../src/contracts/control/tools.js";
+import type { ToolInShort, ToolPin } from "../../src/contracts/control/tools.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { sizeText, timeText } from "../call-words.js";
+import { servers } from "../model.js";
 import { go, query, setQuery } from "../router.js";
-import { pinWords, sinceWords, unusedTools, whoMayCall } from "../tools/unused.js";
+import { NoServers } from "../servers/none.js";
+import { claimWords, pinWords, sinceWords, unusedTools, whoMayCall } from "../tools/unused.js";
 import { Try } from "../try/try.js";
 import { Copy, Foreign, Line, Since, Table, useLines, useLoaded } from "../words.js";
+
+interface OneToolAnswer {
+  readonly tool: Tool;
+  readonly pin?: ToolPin;
+}
 
 interface Tool {
   readonly name: string;
@@ -87,6 +94,7 @@ export function Tools() {
         </p>
       )}
       {value === undefined || past === undefined || wanted !== "" ? null : <NotCalled tools={seen} past={past} />}
+      {value !== undefined && tools.length === 0 ? <NoTools isNarrow={value.length > 0} /> : null}
       <Table
         heads={[
           "Tool",
@@ -112,6 +120,16 @@ export function Tools() {
         ))}
       </Table>
     </>
+  );
+}
+
+function NoTools({ isNarrow }: { isNarrow: boolean }) {
+  if (isNarrow) return <p class="empty">No tool is called so.</p>;
+  if (servers.value.length === 0) return <NoServers />;
+  return (
+    <p class="empty">
+      No server has said yet which tools it has. <a href="/servers">How they are</a>
+    </p>
   );
 }
 
@@ -188,7 +206,7 @@ function NotCalled({ tools, past }: { tools: readonly ToolInShort[]; past: Tools
 }
 
 export function OneTool({ name }: { name: string }) {
-  const { value, trouble } = useLoaded<{ tool: Tool }>(`/tools/one?name=${encodeURIComponent(name)}`);
+  const { value, trouble } = useLoaded<OneToolAnswer>(`/tools/one?name=${encodeURIComponent(name)}`);
   const tool = value?.tool;
   if (tool === undefined) {
     return (
@@ -227,7 +245,20 @@ export function OneTool({ name }: { name: string }) {
       <p class="description">
         <Foreign text={tool.description ?? ""} lines />
       </p>
-      {tool.annotations?.["readOnlyHint"] === true ? <p>Its server says that it only reads.</p> : null}
+      <dl class="facts">
+        <div>
+          <dt>Its server says</dt>
+          <dd>
+            <Foreign text={claimWords(tool.annotations)} />
+          </dd>
+        </div>
+        <div>
+          <dt>Pin</dt>
+          <dd>
+            <PinState pin={value?.pin} />
+          </dd>
+        </div>
+      </dl>
       <p>
         <Line text={`toolway call ${shellWord(tool.name)}`} /> <Line text={`toolway inspect ${shellWord(tool.name)}`} />
       </p>
@@ -243,6 +274,28 @@ export function OneTool({ name }: { name: string }) {
           <pre>
             <Foreign text={JSON.stringify(tool.outputSchema, undefined, 2)} lines />
           </pre>
+        </>
+      )}
+    </>
+  );
+}
+
+function PinState({ pin }: { pin: OneToolAnswer["pin"] }) {
+  const [shape, word, kind] = pinWords(pin?.state);
+  return (
+    <>
+      <span class={`state ${kind}`}>
+        <span aria-hidden="true">{shape}</span> {word}
+      </span>
+      {pin?.since === undefined ? null : (
+        <>
+          {" "}
+          since <Since at={pin.since} suffix="" />
+        </>
+      )}
+      {pin?.hash === undefined ? null : (
+        <>
+          , <code>{pin.hash}</code>
         </>
       )}
     </>
@@ -265,7 +318,10 @@ function Access({ tool }: { tool: Tool }) {
       <ul>
         {value.access.map(({ role, allowed, rule }) => (
           <li key={role}>
-            <Foreign text={`${role}: ${allowed ? "yes" : `no, ${rule ?? ""}`}`} />
+            <Foreign
+              // Where the config names no role, there is none that others would be other than.
+              text={`${value.access.length === 1 ? "every role" : role}: ${allowed ? "yes" : `no, ${rule ?? ""}`}`}
+            />
           </li>
         ))}
       </ul>

@@ -2,6 +2,7 @@
 // gateway that has no servers yet, one that stops, and one that does not answer; in a real browser.
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -112,15 +113,19 @@ describe.skipIf(NOTHING_THERE !== "")(`the frame of the page${NOTHING_THERE}`, (
     timeout: BROWSER_MS,
   }, async () => {
     const gateway = await startGateway({ mcpServers: {} });
-    const { out } = await toolway(gateway, "dashboard", "--print");
-    const context = await browser.browser.newContext({ locale: "en-GB" });
-    context.setDefaultTimeout(BROWSER_MS / 2);
-    browser.listen(context, new URL(out.trim()).origin);
-    const page = await context.newPage();
-    await page.goto(out.trim());
-    await page.getByRole("heading", { name: "No servers yet" }).waitFor();
-    await page.getByText("toolway import --write", { exact: true }).waitFor();
-    await page.getByText("toolway add NAME COMMAND…").waitFor();
+    const page = await browser.open(gateway);
+    const main = page.locator("main");
+    for (const path of ["/tools", "/servers", "/"]) {
+      await at(page, path);
+      await main.getByText("No servers yet.").waitFor();
+      await page.getByText("toolway import --write", { exact: true }).waitFor();
+      await page.getByText("toolway add NAME COMMAND…").waitFor();
+    }
+    // What needs a person is seen there, too.
+    await writeFile(gateway.configPath, "{");
+    await toolway(gateway, "reload");
+    await page.getByText("No servers yet; one thing needs you.").waitFor();
+    await page.locator(".need").filter({ hasText: "The last edit of the config is not applied" }).waitFor();
     await gateway.writeConfig({
       mcpServers: { slow: { ...stdioFixture("slow"), tools: { sleep: { readOnly: true } } } },
     });

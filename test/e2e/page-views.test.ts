@@ -247,6 +247,16 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     await page.getByText("toolway tools --role reader", { exact: true }).waitFor();
     await page.locator("tr.away").filter({ hasText: "create_issue" }).waitFor();
     const seen = await page.locator("main tbody tr:not(.away) th a").allTextContents();
+    // One tool has what `toolway inspect` says of it.
+    await at(page, "/tools/create_issue");
+    await page.locator(".facts div").filter({ hasText: "Its server says" }).waitFor();
+    await page
+      .locator(".facts div")
+      .filter({ hasText: /Pin● pinned since \d+ (s|min)/ })
+      .waitFor();
+    for (const who of ["dev: yes", "reader: no", "(any other role): yes"]) {
+      await page.locator("main li").filter({ hasText: who }).waitFor();
+    }
     const { out } = await toolway(gateway, "tools", "--role", "reader", "--json");
     expect(new Set((JSON.parse(out) as { name: string }[]).map(({ name }) => name))).toEqual(new Set(seen));
   });

@@ -1,4 +1,4 @@
-// What `GET /tools/lines` answers, line by line: every tool in short. One tool in full is `GET /tools/one?name=…`.
+// What `GET /tools/lines` answers, line by line: every tool in short. One tool in full is `GET /tools/one?name=…`, with its pin.
 
 export interface ToolInShort {
   readonly name: string;
@@ -15,6 +15,14 @@ export interface ToolInShort {
   readonly quarantined?: true;
   /** With `as=PRINCIPAL` or `role=ROLE`: the rule that hides it from that one. */
   readonly hiddenBy?: string;
+}
+
+/** How one tool stands with its pin. Absent where nothing of it is kept. */
+export interface ToolPin {
+  readonly state: NonNullable<ToolInShort["pin"]>;
+  /** When it was accepted, or first seen where nobody had to. */
+  readonly since?: string;
+  readonly hash?: string;
 }
 
 /** `GET /roles`: what each role of the config sees. `*` stands for every other one. */

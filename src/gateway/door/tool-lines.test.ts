@@ -21,10 +21,18 @@ const TOOLS = Array.from({ length: 10_000 }, (_, n) => ({
   inputSchema: schema(n),
 }));
 
+const PIN = {
+  server: "s",
+  tool: ownToolName("t1"),
+  state: "changed",
+  firstSeen: "2026-01-01T10:00:00Z",
+  hash: "abc",
+} as const;
+
 function route(key: string, query: string, signal = new AbortController().signal) {
   const routes = toolLineRoutes({
     tools: async () => TOOLS,
-    pins: () => ({ lines: [{ server: "s", tool: ownToolName("t1"), state: "changed" }], trusted: ["other"] }),
+    pins: () => ({ lines: [PIN], trusted: ["other"] }),
     roles: () => ["dev", "reader", "*"],
     hiddenFrom: (role) => (_server, own) => (role === "reader" && own === "t1" ? "role reader" : undefined),
     hiddenBy: () => (_server, own) => (own === "t1" ? "role reader" : undefined),
@@ -62,6 +70,8 @@ it("nobody who has gone is told more, and one tool is told in full", async () =>
   for await (const _ of lines) if (++count === 10) gone.abort();
   expect(count).toBeLessThan(200);
   expect(await route("GET /tools/one", "name=s__t7")).toEqual({ tool: TOOLS[7] });
+  const pin = { state: "changed", since: "2026-01-01T10:00:00Z", hash: "abc" };
+  expect(await route("GET /tools/one", "name=s__t1")).toEqual({ tool: TOOLS[1], pin });
   await expect(route("GET /tools/one", "name=s__none")).rejects.toThrow("no such tool");
 });
 

@@ -1,6 +1,6 @@
 // The tools of a gateway for a page: in short, and a few in each turn of the event loop, however many there are.
 
-import type { RolesAnswer, ToolInShort } from "../../contracts/control/tools.js";
+import type { RolesAnswer, ToolInShort, ToolPin } from "../../contracts/control/tools.js";
 import type { PinLine } from "../../contracts/pins.js";
 import { ControlError, type ControlRoutes, jsonLines } from "../../control/server.js";
 import { KIB } from "../../runtime/sizes.js";
@@ -54,7 +54,8 @@ export function toolLineRoutes(gateway: ToolsOfGateway): ControlRoutes {
       const name = query.get("name");
       const tool = (await gateway.tools()).find((one) => one.name === name);
       if (tool === undefined) throw new ControlError("not-found", "There is no such tool.");
-      return { tool };
+      const pin = pinOf(gateway, tool);
+      return { tool, ...(pin === undefined ? {} : { pin }) };
     },
   };
 }
@@ -71,6 +72,16 @@ function pinsOf(gateway: ToolsOfGateway): (server: string, ownName: string) => T
   const byTool = new Map(lines.map(({ server, tool, state }) => [`${server}/${tool}`, state]));
   const isTrusted = new Set(trusted);
   return (server, ownName) => (isTrusted.has(server) ? "always" : byTool.get(`${server}/${ownName}`));
+}
+
+function pinOf(gateway: ToolsOfGateway, { server, ownName }: Listed): ToolPin | undefined {
+  const { lines, trusted } = gateway.pins();
+  if (trusted.includes(server)) return { state: "always" };
+  const line = lines.find((one) => one.server === server && one.tool === ownName);
+  if (line === undefined) return undefined;
+  const { state, hash, acceptedAt, firstSeen } = line;
+  const since = acceptedAt ?? firstSeen;
+  return { state, ...(since === undefined ? {} : { since }), ...(hash === undefined ? {} : { hash }) };
 }
 
 /** All tools, each with about how many tokens its definition costs, in turns; no more of them where whoever asked has gone. */
