@@ -98,7 +98,7 @@ export async function call<T>(method: "GET" | "POST" | "DELETE", path: string, b
 
 /** The lines of the stream, as they come. Ends where the connection does. */
 export async function* feed(signal: AbortSignal): AsyncGenerator<unknown> {
-  yield* linesOf(await fetch("/api/feed", { headers: await secretHeaders(), signal, cache: "no-store" }));
+  yield* linesOf(await fetch("/api/feed", { headers: await secretHeaders(signal), signal, cache: "no-store" }));
 }
 
 /** The same of a list that comes in lines. */
@@ -127,16 +127,16 @@ async function* linesOf(answer: Response): AsyncGenerator<unknown> {
   }
 }
 
-async function secretHeaders(): Promise<Record<string, string>> {
+async function secretHeaders(signal?: AbortSignal): Promise<Record<string, string>> {
   if (session === undefined) throw new RequestRefused(401, "There is no session.");
-  return { Authorization: `Bearer ${key ?? (await demandProof(session))}` };
+  return { Authorization: `Bearer ${key ?? (await demandProof(session, signal))}` };
 }
 
 /** Another program may have taken the port of a gateway that stopped: it is asked for what only the gateway can know. */
-async function demandProof({ id, secret }: Session): Promise<string> {
+async function demandProof({ id, secret }: Session, signal: AbortSignal | null = null): Promise<string> {
   const before = losses;
   const nonce = base64url(crypto.getRandomValues(new Uint8Array(24)));
-  const answer = (await ask("/api/proof", { method: "POST", body: JSON.stringify({ id, nonce }) })) as {
+  const answer = (await ask("/api/proof", { method: "POST", body: JSON.stringify({ id, nonce }), signal })) as {
     readonly proof?: unknown;
     readonly start?: unknown;
   };

@@ -19,7 +19,7 @@ import { OneServer, Servers } from "./views/servers.js";
 import { OneTool, Tools } from "./views/tools.js";
 import { Waiting } from "./views/waiting.js";
 import { OneWrite } from "./waiting/one-write.js";
-import { ClockTime, Foreign, isExact, Line, Until } from "./words.js";
+import { ClockTime, Foreign, isExact, Line, NextTry, Until } from "./words.js";
 
 const VIEWS: readonly [path: string, name: string, key: string][] = [
   ["", "Overview", "o"],
@@ -105,7 +105,7 @@ function Live() {
   if (now.kind === "lost") {
     return (
       <span class="state bad" role="status">
-        ▲ {now.why} since <ClockTime at={now.since} />; next try in <Until at={now.again} />. This is how it was then.
+        ▲ {now.why} since <ClockTime at={now.since} />; <NextTry at={now.again} />. This is how it was then.
       </span>
     );
   }

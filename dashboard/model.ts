@@ -79,6 +79,7 @@ export async function follow(): Promise<void> {
     return;
   }
   let tries = 0;
+  let heard = Date.now();
   let since = 0;
   for (;;) {
     let why = "Toolway does not answer";
@@ -86,6 +87,7 @@ export async function follow(): Promise<void> {
       const end = await read(() => {
         tries = 0;
         since = 0;
+        heard = Date.now();
       });
       if (end === "hidden") {
         forgetProof();
@@ -101,7 +103,8 @@ export async function follow(): Promise<void> {
       if (error instanceof RequestRefused || error instanceof NotTheGateway) why = error.message.replace(/\.$/, "");
     }
     forgetProof();
-    since ||= Date.now();
+    // One that hangs is noticed late: it has not answered since it was heard last.
+    since ||= heard;
     const wait = TRIES_MS[Math.min(tries++, TRIES_MS.length - 1)] ?? 1_000;
     link.value = { kind: "lost", since, again: Date.now() + wait, why };
     await new Promise((done) => setTimeout(done, wait));

@@ -56,9 +56,34 @@ export function ClockTime({ at }: { at: number }) {
   );
 }
 
-/** Until when, for a countdown. */
+/** How long until then, and exactly when on hover and by `t`, as in `Since`. */
 export function Until({ at }: { at: number }) {
-  const text = computed(() => ageText(at - now.value));
+  const exactly = new Date(at).toLocaleString();
+  const text = computed(() => `${ageText(at - now.value)}${isExact.value ? ` (${exactly})` : ""}`);
+  return (
+    <time class="since" dateTime={new Date(at).toISOString()} title={exactly}>
+      {text}
+    </time>
+  );
+}
+
+/** What ends then, or has: a time that is over is no countdown. */
+export function Ends({ at }: { at: string }) {
+  const atMs = Date.parse(at);
+  const isOver = computed(() => atMs <= now.value);
+  return isOver.value ? (
+    <Since at={at} />
+  ) : (
+    <>
+      in{"\u00a0"}
+      <Until at={atMs} />
+    </>
+  );
+}
+
+/** A try is under way as soon as its time has come. */
+export function NextTry({ at }: { at: number }) {
+  const text = computed(() => (at > now.value ? `next try in ${ageText(at - now.value)}` : "trying again"));
   return <span>{text}</span>;
 }
 

@@ -8,7 +8,7 @@ import { ActButton, Acts } from "../act-button.js";
 import { agentRows } from "../agents.js";
 import { RULES } from "../call-words.js";
 import { executors, gateway, power } from "../model.js";
-import { Foreign, Line, Since, Table, useLoaded, useLooked } from "../words.js";
+import { Ends, Foreign, Line, Since, Table, useLoaded, useLooked } from "../words.js";
 
 interface Token {
   readonly id: string;
@@ -45,6 +45,8 @@ export function Access() {
             The token of <Foreign text={shown.id} />, which is shown this once: <Line text={shown.token} />
           </p>
         )}
+        <Trouble text={tokens.trouble} />
+        {tokens.value?.tokens.length === 0 ? <p class="empty">There is no token yet.</p> : null}
         <Table heads={["Id", "Role", "Made", "Ends", "What to do"]}>
           {(tokens.value?.tokens ?? []).map(({ id, role, admin, createdAt, expiresAt, source }) => (
             <tr key={id}>
@@ -55,7 +57,7 @@ export function Access() {
                 <Foreign text={role ?? `this door: ${admin ?? ""}`} />
               </td>
               <td>{createdAt === undefined ? (source ?? "") : <Since at={createdAt} />}</td>
-              <td>{expiresAt === undefined ? "never" : new Date(expiresAt).toLocaleString()}</td>
+              <td>{expiresAt === undefined ? "never" : <Ends at={expiresAt} />}</td>
               <td>
                 <Acts>
                   {role === undefined || source !== "created" ? null : (
@@ -96,6 +98,7 @@ export function Access() {
       </section>
       <section>
         <h2>Runs</h2>
+        <Trouble text={runs.trouble} />
         {runs.value?.runs.length === 0 ? (
           <p class="empty">
             No agent runs by Toolway. <Line text="toolway run claude" />
@@ -128,15 +131,28 @@ export function Access() {
         <section>
           <h2>Executors</h2>
           <ul>
-            {executors.value.map((executor) => (
-              <li key={executor.name}>
-                <Foreign text={executor.name} />
+            {executors.value.map(({ name, ready, problem, members }) => (
+              <li key={name}>
+                <Foreign text={name} />{" "}
+                <span class={`state ${ready ? "good" : "bad"}`}>
+                  <span aria-hidden="true">{ready ? "●" : "▲"}</span> {ready ? "ready" : "out of reach"}
+                </span>
+                {problem === undefined ? `, ${members.length} connected` : ": "}
+                <Foreign text={problem ?? ""} />
               </li>
             ))}
           </ul>
         </section>
       )}
     </>
+  );
+}
+
+function Trouble({ text }: { text: string }) {
+  return text === "" ? null : (
+    <p class="trouble" role="alert">
+      {text}
+    </p>
   );
 }
 

@@ -46,6 +46,9 @@ export function ConfigView() {
       <Told title="Rules that fit no tool" lines={unusedPatterns} />
       <Told title="Names that two servers claim" lines={conflicts.value ?? []} />
       <Told title="Notes" lines={notes.value ?? []} />
+      {path === undefined || power.value === "operator" ? null : (
+        <p class="empty">Its text is shown to who may act: commands and paths stand in it.</p>
+      )}
       {path === undefined || power.value !== "operator" ? null : (
         // Loaded again when something else is read, or is wrong.
         <Text key={`${lastEdit?.at ?? ""}/${error ?? ""}`} />

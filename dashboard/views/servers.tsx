@@ -12,7 +12,7 @@ import { hourPicture } from "../servers/hour.js";
 import { Login } from "../servers/login.js";
 import { NoServers } from "../servers/none.js";
 import { Hour, Told } from "../servers/story.js";
-import { Copy, Foreign, Since, Table, Until, useHeld, useLooked } from "../words.js";
+import { Copy, Ends, Foreign, Since, Table, Until, useHeld, useLooked } from "../words.js";
 
 /** By shape, word and colour. */
 function State({ server }: { server: ServerStatus }) {
@@ -268,9 +268,9 @@ function Facts({ server }: { server: ServerStatus }) {
       )}
       {credential?.until === undefined ? null : (
         <div>
-          <dt>Good until</dt>
+          <dt>It ends</dt>
           <dd>
-            <Since at={credential.until} suffix="" />
+            <Ends at={credential.until} />
           </dd>
         </div>
       )}

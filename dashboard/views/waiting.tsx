@@ -224,11 +224,12 @@ function Lane({
 }
 
 function Mailboxes() {
-  const { value } = useFollowed<Page<MailboxSummary>>("/mailboxes", LOOK_MS);
+  const { value, trouble } = useFollowed<Page<MailboxSummary>>("/mailboxes", LOOK_MS);
   const items = value?.items ?? [];
   return (
     <section>
       <h2>Mailboxes</h2>
+      {trouble === "" ? null : <p class="trouble">{trouble}</p>}
       {value !== undefined && items.length === 0 ? <p class="empty">Every mailbox is empty.</p> : null}
       {items.length === 0 ? null : (
         <Table

@@ -87,7 +87,7 @@ function Life({ entry }: { entry: OutboxEntry }) {
               {SHAPES[kind]}
             </span>{" "}
             <time dateTime={new Date(atMs).toISOString()} title={new Date(atMs).toLocaleString()}>
-              {new Date(atMs).toLocaleTimeString()}
+              {timeOrDay(atMs)}
             </time>{" "}
             <Foreign text={words} />
           </li>
@@ -95,6 +95,12 @@ function Life({ entry }: { entry: OutboxEntry }) {
       </ol>
     </section>
   );
+}
+
+/** A write may wait for days: the time of day alone would be that of today. */
+function timeOrDay(atMs: number): string {
+  const date = new Date(atMs);
+  return date.toDateString() === new Date().toDateString() ? date.toLocaleTimeString() : date.toLocaleString();
 }
 
 function Fact({ name, text }: { name: string; text: string }) {

@@ -5,13 +5,16 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { makeEngineKey } from "../../src/gateway/engine/keys.js";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
 import { BROWSER_MS, PageBrowser, pressEnter } from "../fixtures/page.js";
 import { cli, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { callTool, hasTool, runCli, statusOf, statusOfAll, toolway } from "./operator.js";
+
+/** Longer than a stream may be silent. */
+const SILENT_MS = 26_000;
 
 const NOTHING_THERE = chromium === undefined ? ` (${NO_BROWSER})` : natsPrograms.length === 0 ? ` (${NO_NATS})` : "";
 
@@ -160,5 +163,32 @@ describe.skipIf(NOTHING_THERE !== "")(`the frame of the page${NOTHING_THERE}`, (
     await toolway(again, "dashboard", "--close");
     await toolway(again, "dashboard", "--print");
     await page.getByText("This session has ended: `toolway dashboard` gives a new link.").waitFor();
+  });
+
+  it("says of a gateway that hangs since when nothing was heard of it, tries again, and goes on when it answers; of an executor, whether it can be reached [status-true]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const gateway = await startGateway({ mcpServers: {}, executors: { office: {} } } as never);
+    const { out } = await toolway(gateway, "dashboard", "--print");
+    const context = await browser.browser.newContext({ locale: "en-GB" });
+    // A stream that is silent for 25 s is dead: nobody has to wait for that.
+    await context.clock.install();
+    const page = await browser.openIn(context, out.trim());
+    await page.getByText("● live").waitFor();
+    const stoppedMs = await page.evaluate<number>("Date.now()");
+    gateway.signal("SIGSTOP");
+    onTestFinished(() => gateway.signal("SIGCONT"));
+    await context.clock.fastForward(SILENT_MS);
+    const lost = page.getByRole("status").filter({ hasText: "Toolway does not answer since" });
+    const sinceMs = Date.parse((await lost.locator("time").first().getAttribute("datetime")) ?? "");
+    expect(sinceMs - stoppedMs).toBeLessThan(SILENT_MS / 2);
+    await lost.getByText("trying again").waitFor();
+    await context.clock.fastForward(SILENT_MS);
+    await lost.getByText(/next try in \d+ s/).waitFor();
+    gateway.signal("SIGCONT");
+    await page.getByText("● live").waitFor();
+    // Of an executor it says whether it can be reached.
+    await at(page, "/access");
+    await page.locator("main li").filter({ hasText: "office ▲ out of reach: " }).waitFor();
   });
 });

@@ -108,6 +108,11 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     await tab.close();
     await page.getByText("● Logged in").waitFor();
     await page.getByText("Its token is good until").waitFor();
+    await page
+      .locator(".facts div")
+      .filter({ hasText: "It ends" })
+      .getByText(/^in\s\d+ (s|min|h|d)$/)
+      .waitFor();
     expect((await statusOf(gateway, "linear")).credential?.needsLogin).toBe(false);
     await pressEnter(page.getByRole("button", { name: "Log out", exact: true }));
     await page.getByText("Its tools are gone until somebody logs in again.").waitFor();
@@ -242,11 +247,6 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     await page.getByRole("combobox", { name: "Seen as" }).selectOption(id);
     await row("create_issue").getByText('role "reader"').waitFor();
     expect(await row("add_comment").locator("td").nth(1).textContent()).toBe("");
-    // As a role sees them, with the line that lists the same.
-    await at(page, "/tools?role=reader");
-    await page.getByText("toolway tools --role reader", { exact: true }).waitFor();
-    await page.locator("tr.away").filter({ hasText: "create_issue" }).waitFor();
-    const seen = await page.locator("main tbody tr:not(.away) th a").allTextContents();
     // One tool has what `toolway inspect` says of it.
     await at(page, "/tools/create_issue");
     await page.locator(".facts div").filter({ hasText: "Its server says" }).waitFor();
@@ -257,6 +257,11 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     for (const who of ["dev: yes", "reader: no", "(any other role): yes"]) {
       await page.locator("main li").filter({ hasText: who }).waitFor();
     }
+    // As a role sees them, with the line that lists the same.
+    await at(page, "/tools?role=reader");
+    await page.getByText("toolway tools --role reader", { exact: true }).waitFor();
+    await page.locator("tr.away").filter({ hasText: "create_issue" }).waitFor();
+    const seen = await page.locator("main tbody tr:not(.away) th a").allTextContents();
     const { out } = await toolway(gateway, "tools", "--role", "reader", "--json");
     expect(new Set((JSON.parse(out) as { name: string }[]).map(({ name }) => name))).toEqual(new Set(seen));
   });
@@ -330,5 +335,7 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
       headers: { authorization: `Bearer ${await secretOf(viewer)}` },
     });
     expect(answer.status).toBe(404);
+    await at(viewer, "/config");
+    await viewer.getByText("Its text is shown to who may act").waitFor();
   });
 });
