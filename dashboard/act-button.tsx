@@ -2,7 +2,7 @@
 
 import { type Signal, useSignal } from "@preact/signals";
 import { type ComponentChildren, createContext } from "preact";
-import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { call } from "./door.js";
 import { messageOf, power } from "./model.js";
 import type { Act } from "./needs.js";
@@ -21,6 +21,15 @@ export function Acts({ children }: { children: ComponentChildren }) {
       <span class="acts">{children}</span>
     </AnyUnderWay.Provider>
   );
+}
+
+/** Of many each is done by itself, one after the other: what is refused keeps none of the others back, and is told at the end. */
+async function done({ method, path, body, bodies }: Act): Promise<unknown> {
+  if (bodies === undefined) return call(method, path, body ?? (method === "POST" ? {} : undefined));
+  const refused: unknown[] = [];
+  for (const one of bodies) await call(method, path, one).catch((error: unknown) => refused.push(error));
+  if (refused.length > 0) throw refused[0];
+  return undefined;
 }
 
 export function ActButton({
@@ -49,6 +58,9 @@ export function ActButton({
     else if (wasAsked.current) button.current?.focus();
     wasAsked.current = state === "sure";
   }, [state]);
+  // A question about many is one about these.
+  const about = JSON.stringify(act.bodies);
+  useEffect(() => setState((now) => (now === "sure" ? "idle" : now)), [about]);
   const shown = line === undefined ? null : isShort ? <CopyLine text={line} /> : <Line text={line} />;
   if (power.value !== "operator") return isShort ? null : shown;
   const isBusy = state === "busy";
@@ -61,9 +73,10 @@ export function ActButton({
     setUnderWay(true);
     setTrouble("");
     try {
-      const answer = await call(act.method, act.path, act.body ?? (act.method === "POST" ? {} : undefined));
+      const answer = await done(act);
       await onDone?.(answer);
     } catch (error) {
+      if (act.bodies !== undefined) await onDone?.(undefined);
       setTrouble(messageOf(error));
     }
     setUnderWay(false);

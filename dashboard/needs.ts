@@ -9,6 +9,8 @@ export interface Act {
   readonly method: "POST" | "DELETE";
   readonly path: string;
   readonly body?: unknown;
+  /** In place of it: one for each of what is decided about at once. */
+  readonly bodies?: readonly unknown[];
   /** What to type, where it is another line than the one of what it is about. */
   readonly line?: string;
   /** What happens, where it cannot be undone: asked once before. */

@@ -74,6 +74,7 @@ export function PinsOfServer({ server }: { server: string }) {
   const { value, trouble, again } = useLoaded<{ diffs: readonly PinDiff[] }>(
     `/pins/diff?server=${encodeURIComponent(server)}`,
   );
+  const open = value?.diffs.filter(({ rejectedAt }) => rejectedAt === undefined) ?? [];
   return (
     <>
       <h1>
@@ -81,9 +82,7 @@ export function PinsOfServer({ server }: { server: string }) {
       </h1>
       {trouble === "" ? null : <p class="trouble">{trouble}</p>}
       {value?.diffs.length === 0 ? <p class="empty">Every tool is as you accepted it.</p> : null}
-      {(value?.diffs.filter(({ rejectedAt }) => rejectedAt === undefined).length ?? 0) < 2 ? null : (
-        <RejectAll server={server} onDone={again} />
-      )}
+      {open.length < 2 ? null : <AllAtOnce server={server} diffs={open} onDone={again} />}
       {value?.diffs.map((diff) => (
         <section key={diff.tool} class="diff">
           <h2>
@@ -130,15 +129,36 @@ export function PinsOfServer({ server }: { server: string }) {
   );
 }
 
-/** Accepting is by the hash that was shown, one by one; rejecting shows nothing to agents, and may be all. */
-function RejectAll({ server, onDone }: { server: string; onDone: () => Promise<unknown> }) {
+/** Each is accepted by the hash that is shown below; rejecting shows nothing to agents, and is of all that there are. */
+function AllAtOnce({
+  server,
+  diffs,
+  onDone,
+}: {
+  server: string;
+  diffs: readonly PinDiff[];
+  onDone: () => Promise<unknown>;
+}) {
   return (
     <p>
-      <ActButton
-        act={{ label: "Reject all", method: "POST", path: "/pins/reject", body: { server } }}
-        line={`toolway pins reject ${shellWord(server)}`}
-        onDone={onDone}
-      />
+      <Acts>
+        <ActButton
+          act={{
+            label: "Accept all",
+            method: "POST",
+            path: "/pins/accept",
+            bodies: diffs.map(({ tool, new: { hash } }) => ({ server, tool, hash })),
+            sure: `Agents see these ${diffs.length.toLocaleString()} tools as they are shown here, and may call them. One that has changed since stays hidden.`,
+          }}
+          line={`toolway pins accept ${shellWord(server)}`}
+          onDone={onDone}
+        />
+        <ActButton
+          act={{ label: "Reject all", method: "POST", path: "/pins/reject", body: { server } }}
+          line={`toolway pins reject ${shellWord(server)}`}
+          onDone={onDone}
+        />
+      </Acts>
     </p>
   );
 }

@@ -249,19 +249,43 @@ describe.skipIf(chromium === undefined)(
     );
 
     it.each(HOWS)(
-      "by the %s: all changed tools of a server are rejected at once [host-12]",
+      "by the %s: all changed tools of a server are accepted as they are shown, and rejected, at once [host-12]",
       {
         timeout: BROWSER_MS,
       },
       async (how) => {
-        await writeFile(descriptionOfTwo, `Adds two numbers, ${freshId(`by the ${how}`)}.`);
-        await toolway(gateway, "reload", "two");
-        for (const tool of ["add", "sum"]) await says(new RegExp(`two +${tool} +changed`), "pins");
+        const changed = async () => {
+          await writeFile(descriptionOfTwo, `Adds two numbers, ${freshId(`by the ${how}`)}.`);
+          await toolway(gateway, "reload", "two");
+        };
+        const areAll = (state: string) =>
+          Promise.all(["add", "sum"].map((tool) => says(new RegExp(`two +${tool} +${state}`), "pins")));
+        await changed();
+        await areAll("changed");
         const page = await browser.open(gateway);
+        const main = page.locator("main");
         await at(page, "/pins/two");
-        await press(page, how, page.locator("main"), "Reject all");
-        await says(/two +add +rejected/, "pins");
-        await says(/two +sum +rejected/, "pins");
+        await main.getByRole("heading", { name: "sum" }).waitFor();
+        // What nobody has seen is not accepted. The browser tells of each refusal, as is meant here.
+        const told = browser.complaints.length;
+        onTestFinished(() => void browser.complaints.splice(told));
+        const shown = await main.locator("ins").first().textContent();
+        await changed();
+        await until(
+          "another change",
+          async () => !(await toolway(gateway, "pins", "diff", "two")).out.includes(shown ?? ""),
+        );
+        await press(page, how, main, "Accept all", "Agents see these 2 tools as they are shown here");
+        await main.getByRole("alert").waitFor();
+        await areAll("changed");
+        await press(page, how, main, "Accept all", "Agents see these 2 tools as they are shown here");
+        await areAll("pinned");
+        await main.getByText("Every tool is as you accepted it.").waitFor();
+        await changed();
+        await areAll("changed");
+        await page.reload();
+        await press(page, how, main, "Reject all");
+        await areAll("rejected");
         await page.getByText(", rejected").nth(1).waitFor();
       },
     );
