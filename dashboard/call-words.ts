@@ -24,6 +24,16 @@ export function sizeText(bytes: number | undefined): string {
   return bytes >= 1024 ? `${(bytes / 1024).toFixed(1)} KiB` : `${bytes} B`;
 }
 
+/** What a call waits for that has not ended yet, by its phase. */
+export const PHASE_WORDS: Readonly<Record<string, string>> = {
+  own: "in the gateway",
+  queued: "waits for its turn",
+  starting: "waits for its server to start",
+  credential: "waits for a token",
+  server: "at its server",
+  returning: "on its way back",
+};
+
 /** A phase below this is there in every call, and no word of it helps anybody. */
 const WORTH_A_WORD_MS = 0.05;
 

@@ -84,15 +84,17 @@ class Row extends Component<{ one: KeptCall; box: ReadonlySignal<string> }> {
   }
 }
 
-export function nameOf({ server, tool, method }: KeptCall): string {
+export function nameOf({ server, tool, method }: Pick<KeptCall, "server" | "tool" | "method">): string {
   return tool === undefined ? method : `${server ?? ""}/${tool}`;
 }
 
-export function OutcomeWord({ call: { outcome, failed } }: { call: KeptCall }) {
+/** `ok` of a write that waits for its server says that it was kept: nothing was done yet. */
+export function OutcomeWord({ call: { outcome, failed, receipt } }: { call: KeptCall }) {
   const kind = failed ? "bad" : outcome === "ok" ? "good" : "calm";
   return (
     <span class={`state ${kind}`}>
       <span aria-hidden="true">{{ good: "●", bad: "▲", calm: "○" }[kind]}</span> {outcome}
+      {receipt === undefined ? "" : ", kept"}
     </span>
   );
 }

@@ -1,12 +1,12 @@
 // The last calls, live, and one of them: where its time went, in a picture and in words.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { CallsAnswer, KeptCall } from "../../src/contracts/control/calls.js";
+import type { CallsAnswer, CallUnderWay, KeptCall } from "../../src/contracts/control/calls.js";
 import type { RecordedBodies } from "../../src/contracts/control/record.js";
 import type { ToolInShort } from "../../src/contracts/control/tools.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton } from "../act-button.js";
-import { adviceOn, type Phase, phasesOf, remarksOf, sizeText, timeText } from "../call-words.js";
+import { adviceOn, PHASE_WORDS, type Phase, phasesOf, remarksOf, sizeText, timeText } from "../call-words.js";
 import { useCalls } from "../calls/follow.js";
 import { Reasons, Slowest } from "../calls/groups.js";
 import { ROWS_A_LOOK } from "../calls/rows.js";
@@ -141,6 +141,7 @@ function Live({ filter, isPaused }: { filter: string; isPaused: boolean }) {
           {shown.left > 0 ? ` ${shown.left.toLocaleString()} more came faster than anybody reads.` : ""}
         </p>
       )}
+      {shown === undefined ? null : <UnderWay calls={shown.underWay} />}
       {shown !== undefined && rows.length === 0 ? <NoCalls isNarrow={filter !== ""} /> : null}
       {rows.length === 0 ? null : (
         <div onPointerEnter={() => setOver(true)} onPointerLeave={() => setOver(false)}>
@@ -148,6 +149,29 @@ function Live({ filter, isPaused }: { filter: string; isPaused: boolean }) {
         </div>
       )}
     </>
+  );
+}
+
+/** What is over in less is a row by the time that it is read. */
+const A_WHILE_MS = 1_000;
+/** The oldest: whoever looks for more has `toolway top`. */
+const MAX_UNDER_WAY = 10;
+
+/** What an agent waits for now, and what it waits for: a call that hangs is no row of those that ended. */
+function UnderWay({ calls }: { calls: readonly CallUnderWay[] }) {
+  const long = calls.filter(({ ms }) => ms >= A_WHILE_MS);
+  if (long.length === 0) return null;
+  return (
+    <ul class="rows">
+      {long.slice(0, MAX_UNDER_WAY).map((one) => (
+        <li key={`${one.principal}/${one.id}/${nameOf(one)}`}>
+          <span class="state calm">○ {timeText(one.ms)}</span> <Foreign text={nameOf(one)} /> for{" "}
+          <Foreign text={one.client === undefined ? one.principal : `${one.principal} (${one.client})`} />:{" "}
+          {PHASE_WORDS[one.phase] ?? one.phase}
+        </li>
+      ))}
+      {long.length > MAX_UNDER_WAY ? <li>and {(long.length - MAX_UNDER_WAY).toLocaleString()} more</li> : null}
+    </ul>
   );
 }
 
@@ -180,8 +204,10 @@ function NoCalls({ isNarrow }: { isNarrow: boolean }) {
 export function OneCall({ seq }: { seq: number }) {
   const [found, setFound] = useState<KeptCall | "gone">();
   const isLive = link.value.kind === "live";
+  const isThere = found !== undefined && found !== "gone";
   useEffect(() => {
-    if (!isLive) return;
+    // What it says of a call stays: after a restart another one has its number.
+    if (!isLive || isThere) return;
     // The one after the one before it: the oldest that fits is the last of the answer's beginning.
     call<CallsAnswer>("GET", `/calls?after=${Math.max(0, seq - 1)}&limit=5000`).then(
       ({ calls }) => setFound(calls.find((one) => one.seq === seq) ?? "gone"),

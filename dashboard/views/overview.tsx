@@ -166,8 +166,8 @@ function Unnoticed() {
     <section aria-labelledby="unnoticed">
       <h2 id="unnoticed">Nobody noticed</h2>
       <p>
-        {isWhole ? "In 24 h" : "Since "}
-        {isWhole ? null : <Since at={day.since} />}:{" "}
+        {isWhole ? "In 24 h" : "Counted since "}
+        {isWhole ? null : <Since at={day.since} suffix="" />}:{" "}
         {caught.map(({ text, href }, i) => (
           <span key={href}>
             {i > 0 ? ", " : ""}

@@ -106,6 +106,21 @@ describe.skipIf(chromium === undefined)(`rows of calls${chromium === undefined ?
     expect(await rows.count()).toBe(before + 3);
   });
 
+  it("what is not over for a while is said above them, with what it waits for, until it is [calls-recorded]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    await page.goto(new URL("/calls?tool=sleep", page.url()).href);
+    await page.mouse.move(1, 1);
+    const long = callTool(gateway.url, "sleep", { ms: 5_000 });
+    const row = page.locator("main .rows li").filter({ hasText: "slow/sleep" });
+    await row
+      .filter({ hasText: /[1-9][\d.]* s/ })
+      .filter({ hasText: /for local\b.*: at its server/ })
+      .waitFor();
+    await long;
+    await row.waitFor({ state: "detached" });
+  });
+
   it("are found by their keys, filters, groups and ids, and stand still while the view is paused [calls-recorded]", {
     timeout: BROWSER_MS,
   }, async () => {
