@@ -85,7 +85,7 @@ class Row extends Component<{ one: KeptCall; box: ReadonlySignal<string> }> {
 }
 
 export function nameOf({ server, tool, method }: Pick<KeptCall, "server" | "tool" | "method">): string {
-  return tool === undefined ? method : `${server ?? ""}/${tool}`;
+  return [server, tool ?? method].filter((part) => part !== undefined).join("/");
 }
 
 /** `ok` of a write that waits for its server says that it was kept: nothing was done yet. */

@@ -11,14 +11,21 @@ interface FieldProps {
   readonly schema: Schema;
   readonly value: unknown;
   readonly name: string;
+  /** The call is none without it. */
+  readonly isNeeded?: boolean;
   readonly depth: number;
   readonly onChange: (value: unknown) => void;
 }
 
+/** What has no name of its own are the arguments themselves, or what was chosen of several kinds. */
+function labelOf({ name, isNeeded = false, depth }: FieldProps): string {
+  const own = name === "" ? (depth === 0 ? "Arguments" : "Value") : name;
+  return isNeeded ? `${own} *` : own;
+}
+
 export function FormField(props: FieldProps) {
-  const { root, schema, depth, name } = props;
+  const { root, schema, depth } = props;
   const field = fieldOf(root, schema, depth);
-  const label = name === "" ? "Arguments" : name;
   switch (field.kind) {
     case "object":
       return <ObjectField {...props} members={field.members} help={field.help} />;
@@ -31,7 +38,7 @@ export function FormField(props: FieldProps) {
         // biome-ignore lint/a11y/noLabelWithoutControl: the input is a component of its own
         <label class="field">
           <span>
-            <Foreign text={label} />
+            <Foreign text={labelOf(props)} />
           </span>
           <Input field={field} {...props} />
           <Help text={field.help} />
@@ -156,15 +163,10 @@ export function JsonInput(props: { value: unknown; rows: number; label?: string;
   );
 }
 
-function ObjectField({
-  root,
-  value,
-  name,
-  depth,
-  onChange,
-  members,
-  help,
-}: FieldProps & { members: Extract<SchemaField, { kind: "object" }>["members"]; help: string }) {
+function ObjectField(
+  props: FieldProps & { members: Extract<SchemaField, { kind: "object" }>["members"]; help: string },
+) {
+  const { root, value, name, depth, onChange, members, help } = props;
   const now = isObject(value) ? value : {};
   const put = (key: string, next: unknown) => {
     const { [key]: _before, ...rest } = now;
@@ -174,7 +176,7 @@ function ObjectField({
     <fieldset>
       {name === "" ? null : (
         <legend>
-          <Foreign text={name} />
+          <Foreign text={labelOf(props)} />
         </legend>
       )}
       <Help text={help} />
@@ -186,7 +188,8 @@ function ObjectField({
               root={root}
               schema={schema}
               value={now[key]}
-              name={required ? `${key} *` : key}
+              name={key}
+              isNeeded={required}
               depth={depth + 1}
               onChange={(next) => put(key, next)}
             />
@@ -211,12 +214,13 @@ function ObjectField({
   );
 }
 
-function ListField({ root, value, name, depth, onChange, item, help }: FieldProps & { item: Schema; help: string }) {
+function ListField(props: FieldProps & { item: Schema; help: string }) {
+  const { root, value, name, depth, onChange, item, help } = props;
   const now = Array.isArray(value) ? (value as readonly unknown[]) : [];
   return (
     <fieldset>
       <legend>
-        <Foreign text={name} />
+        <Foreign text={labelOf(props)} />
       </legend>
       <Help text={help} />
       {now.map((one, index) => (
@@ -241,15 +245,10 @@ function ListField({ root, value, name, depth, onChange, item, help }: FieldProp
   );
 }
 
-function EitherField({
-  root,
-  value,
-  name,
-  depth,
-  onChange,
-  options,
-  help,
-}: FieldProps & { options: Extract<SchemaField, { kind: "either" }>["options"]; help: string }) {
+function EitherField(
+  props: FieldProps & { options: Extract<SchemaField, { kind: "either" }>["options"]; help: string },
+) {
+  const { root, value, depth, onChange, options, help } = props;
   const [chosen, setChosen] = useState<number>();
   const at = chosen ?? optionOf(root, options, value);
   const option = options[at] ?? options[0];
@@ -257,7 +256,7 @@ function EitherField({
   return (
     <fieldset>
       <legend>
-        <Foreign text={name === "" ? "Arguments" : name} />
+        <Foreign text={labelOf(props)} />
       </legend>
       <Help text={help} />
       <label class="field">

@@ -217,7 +217,7 @@ function Roles({ roles }: { roles: RolesAnswer["roles"] }) {
         {roles.map(({ role, tools, of, tokens }) => (
           <tr key={role}>
             <th scope="row">
-              <Foreign text={role === "*" ? "every other role" : role} />
+              <Foreign text={role === "*" ? (roles.length === 1 ? "every role" : "every other role") : role} />
             </th>
             <td class="number">
               {tools.toLocaleString()} of {of.toLocaleString()}
