@@ -139,20 +139,26 @@ function AllAtOnce({
   diffs: readonly PinDiff[];
   onDone: () => Promise<unknown>;
 }) {
+  // What is too large to be kept is not shown: who accepts that does so by itself.
+  const shown = diffs.filter(({ old, new: now }) => old.definition !== undefined && now.definition !== undefined);
+  const rest = shown.length === diffs.length ? "" : " So does what is too large to be shown.";
+  const sure = `Agents see these ${shown.length.toLocaleString()} tools as they are shown here, and may call them. One that has changed since stays hidden.${rest}`;
   return (
     <p>
       <Acts>
-        <ActButton
-          act={{
-            label: "Accept all",
-            method: "POST",
-            path: "/pins/accept",
-            bodies: diffs.map(({ tool, new: { hash } }) => ({ server, tool, hash })),
-            sure: `Agents see these ${diffs.length.toLocaleString()} tools as they are shown here, and may call them. One that has changed since stays hidden.`,
-          }}
-          line={`toolway pins accept ${shellWord(server)}`}
-          onDone={onDone}
-        />
+        {shown.length < 2 ? null : (
+          <ActButton
+            act={{
+              label: "Accept all",
+              method: "POST",
+              path: "/pins/accept",
+              bodies: shown.map(({ tool, new: { hash } }) => ({ server, tool, hash })),
+              sure,
+            }}
+            line={`toolway pins accept ${shellWord(server)}`}
+            onDone={onDone}
+          />
+        )}
         <ActButton
           act={{ label: "Reject all", method: "POST", path: "/pins/reject", body: { server } }}
           line={`toolway pins reject ${shellWord(server)}`}
