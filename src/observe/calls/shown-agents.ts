@@ -9,7 +9,7 @@ import type { KeptCalls } from "./kept-calls.js";
 
 /** More than a person reads; the others are a number. */
 export const MAX_AGENTS_SHOWN = 200;
-/** And something else with each call: so many of those who share a token are told apart, the others are one. */
+/** An agent may call itself something else with each call: so many of those who share a token are told apart, the others are one. */
 const MAX_NAMES_OF_ONE = 8;
 
 /** A session, or a presence of the modern era. */
