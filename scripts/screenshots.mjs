@@ -1,6 +1,8 @@
 // Pictures of the operator's page: each view in both themes and both widths, of a real gateway with a scene that is always the
 // same: a server that was killed and is back, one whose tool changed with hidden characters, one whose entry is wrong, one that
-// is stopped while writes wait for it, one that wants a login, one that died while a write was under way. Run it as `npm run screenshots [-- --out FOLDER --only servers,config]`, after a build. It needs Chromium.
+// is stopped while writes wait for it, one that wants a login, one that died while a write was under way. Run it as
+// `npm run screenshots [-- --out FOLDER --only servers,config]`, after a build. With `--readme` it makes the three pictures of the
+// README, of the scene without the last two servers. It needs Chromium.
 
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -14,9 +16,14 @@ import { chromium } from "playwright-core";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const cli = join(root, "dist/cli/main.js");
-const { values } = parseArgs({ options: { out: { type: "string" }, only: { type: "string" } } });
-const only = values.only?.split(",");
-const out = resolve(values.out ?? join(root, "screenshots"));
+const { values } = parseArgs({
+  options: { out: { type: "string" }, only: { type: "string" }, readme: { type: "boolean", default: false } },
+});
+const { readme } = values;
+/** The views of the README, and the theme of each. */
+const README = { overview: "dark", call: "light", "pin-diff": "light" };
+const only = readme ? Object.keys(README) : values.only?.split(",");
+const out = resolve(values.out ?? join(root, readme ? "docs/pictures" : "screenshots"));
 
 const VIEWS = {
   overview: "/",
@@ -149,12 +156,16 @@ async function scene() {
               add_comment: { outbox: true },
             },
           },
-          ledger: {
-            ...fixture("ledger"),
-            env: { LEDGER: join(dir, "ledger") },
-            tools: { note: { outbox: true } },
-          },
-          linear: { url: await wantsLogin(), auth: "oauth" },
+          ...(readme
+            ? {}
+            : {
+                ledger: {
+                  ...fixture("ledger"),
+                  env: { LEDGER: join(dir, "ledger") },
+                  tools: { note: { outbox: true } },
+                },
+                linear: { url: await wantsLogin(), auth: "oauth" },
+              }),
           // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the config
           tickets: { url: "http://127.0.0.1:1/mcp", headers: { Authorization: "Bearer ${TICKETS_TOKEN}" } },
         },
@@ -182,12 +193,7 @@ async function scene() {
     );
     if (n % 4 === 0) await call(gateway.url, "notes__whoami", {}, "claude-code");
   }
-  // A write is under way when its server dies: nobody knows whether it took effect.
-  await until("the ledger", () => statusOf("ledger").state === "ready");
-  const lost = call(gateway.url, "ledger__note", { text: "Paid twice?", ms: 60_000 }, "codex");
-  await until("the write to be under way", () => existsSync(join(dir, "ledger")));
-  process.kill(statusOf("ledger").pid, "SIGKILL");
-  await lost;
+  if (!readme) await loseWrite(gateway.url);
   toolway("token", "create", "--id", "ann", "--role", "dev");
   toolway("token", "create", "--id", "ci", "--role", "reader", "--expires", "30d");
   // Writes of two lanes wait for a server that is stopped. Its tools have to be known by then.
@@ -205,6 +211,15 @@ async function scene() {
   const { writes } = JSON.parse(toolway("outbox", "list", "--json"));
   VIEWS.write = `/waiting/${writes.at(-1).id}`;
   return gateway;
+}
+
+/** A write is under way when its server dies: nobody knows whether it took effect. */
+async function loseWrite(url) {
+  await until("the ledger", () => statusOf("ledger").state === "ready");
+  const lost = call(url, "ledger__note", { text: "Paid twice?", ms: 60_000 }, "codex");
+  await until("the write to be under way", () => existsSync(join(dir, "ledger")));
+  process.kill(statusOf("ledger").pid, "SIGKILL");
+  await lost;
 }
 
 function chromiumPath() {
@@ -229,16 +244,18 @@ try {
     for (const [width, viewport] of Object.entries(WIDTHS)) {
       await page.setViewportSize(viewport);
       for (const [name, path] of Object.entries(VIEWS).filter(([one]) => only?.includes(one) ?? true)) {
+        if (readme && (width !== "wide" || colorScheme !== README[name])) continue;
         await page.goto(new URL(path, page.url()).href);
         await page.locator("main h1").waitFor();
         // What a view loads is there when nothing is asked for any more.
         await sleep(500);
-        await page.screenshot({ path: join(out, `${name}-${colorScheme}-${width}.png`), fullPage: name !== "tools" });
+        const file = readme ? `${name}.png` : `${name}-${colorScheme}-${width}.png`;
+        await page.screenshot({ path: join(out, file), fullPage: name !== "tools" });
       }
     }
     await context.close();
   }
-  console.log(`${(only ?? Object.keys(VIEWS)).length * 4} pictures are in ${out}.`);
+  console.log(`${(only ?? Object.keys(VIEWS)).length * (readme ? 1 : 4)} pictures are in ${out}.`);
 } finally {
   await browser.close();
   await gateway.stop();
