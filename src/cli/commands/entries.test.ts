@@ -16,6 +16,7 @@ import {
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, probe, run } from "../../../test/fixtures/fake-gateway.js";
+import { keepAnswer } from "../../config/inputs/answers.js";
 
 const FILE = `{
   // what the team uses
@@ -38,8 +39,9 @@ const text = () => readFileSync(join(folder, "toolway.json"), "utf8");
 
 describe("list", () => {
   it("shows every server of the file, what is missing, and no key [secrets-unseen]", async () => {
-    const { code, out } = await run(["list"]);
+    const { code, out, err } = await run(["list"]);
     expect(code).toBe(0);
+    expect(err).toBe("`toolway config check` says where, and what to do.\n");
     expect(out).toMatch(/docs +http +on +https:\/\/docs\.example\/mcp\n/);
     expect(out).toMatch(/files +stdio +off +npx -y files --api-key \[redacted\]\n/);
     expect(out).toMatch(/gh +stdio +misconfigured +gh\n/);
@@ -58,6 +60,16 @@ describe("list", () => {
   it("names no kind of an entry that has neither a command nor an address", async () => {
     writeFileSync(join(folder, "toolway.json"), '{"mcpServers":{"typo":{"comand":"x"}}}');
     expect((await run(["list"])).out).toMatch(/typo +- +misconfigured/);
+  });
+
+  it("counts an input as answered that was answered once, as a gateway does [status-true]", async () => {
+    const servers = { wants: { command: "x", env: { A: "${input:my-key}" } } };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ state: "kept", servers }));
+    expect((await run(["list"])).out).toMatch(/wants +stdio +misconfigured/);
+    keepAnswer(join(folder, "kept"), "my-key", "s3cret");
+    const { out } = await run(["list"]);
+    expect(out).toMatch(/wants +stdio +on +x\n/);
+    expect(out).not.toContain("s3cret");
   });
 
   it("calls no server on where the file as a whole cannot be used, and says what is wrong [status-true]", async () => {
@@ -180,6 +192,19 @@ describe("add", () => {
     const { out } = await run(["add", "bad", "prog", "--flag", "--no-check"]);
     expect(out).toContain("Made ./toolway.json with bad, without a check.");
     expect(json()).toEqual({ mcpServers: { bad: { command: "prog", args: ["--flag"] } } });
+  });
+
+  it("says of one that wants a login how it gets in, since there is none before it is in the config [told-why]", async () => {
+    const error = {
+      code: "unauthorized",
+      reason: "oauth",
+      message: "It wants a login by OAuth.",
+      remedy: undefined,
+    } as const;
+    fakeGateway({}, { probe: async () => probe({ ok: false, error }) }, false);
+    const { code, err } = await run(["add", "linear", "https://linear.example/mcp"]);
+    expect(code).toBe(1);
+    expect(err).toContain('with --no-check, write "auth": "oauth" into its entry, and then `toolway login linear`.\n');
   });
 
   it("says which keys stand in the file, and keeps those out of it that are named alone [secrets-unseen]", async () => {

@@ -12,6 +12,7 @@ import { nameProblem } from "../../config/entries.js";
 import { parseConfig } from "../../config/load.js";
 import { baseFolder, commandPath } from "../../config/paths.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
+import { shellWord } from "../../runtime/words/shell-word.js";
 import type { GatewaySource, Probe } from "../gateway/port.js";
 import { configPathFor, sourceFor } from "../gateway/source.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
@@ -84,7 +85,7 @@ export async function addToConfig<E extends Examined>(input: AddInput, io: Io, d
         note(io, doctor.detail({ ...check, probe: shown(check.probe, io.isErrTTY) }, styleOf({ ...io, isTTY: false })));
       if (input.json) return Exit.failure;
       throw new UserError(`${name} was not added to ${where}, since it does not work.`, {
-        hint: "Put it right, or add it all the same with --no-check.",
+        hint: check.probe.error?.reason === "oauth" ? loginAfter(name) : ANYWAY,
       });
     }
   }
@@ -101,6 +102,13 @@ export async function addToConfig<E extends Examined>(input: AddInput, io: Io, d
   if (secrets.length > 0) print(io, secretsText(secrets, where));
   print(io, hinted(io, running ? takenUp(needed) : "Next: `toolway serve`."));
   return Exit.ok;
+}
+
+const ANYWAY = "Put it right, or add it all the same with --no-check.";
+
+/** It cannot work before there is a login, and there is none before it is in the config. */
+function loginAfter(name: string): string {
+  return `Add it all the same with --no-check, write "auth": "oauth" into its entry, and then \`toolway login ${shellWord(name)}\`.`;
 }
 
 /** Options of ours that servers have, too, and that are theirs behind the command. */

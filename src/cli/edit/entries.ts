@@ -5,8 +5,9 @@ import { hideSecrets } from "../../config/edit/entry-secrets.js";
 import { removeServer, serversInText } from "../../config/edit/text.js";
 import { ConfigError, parseConfig } from "../../config/load.js";
 import { nearest } from "../../runtime/nearest.js";
+import { answersFor } from "../gateway/ask-inputs.js";
 import { runningGateway } from "../gateway/port.js";
-import { configPathFor } from "../gateway/source.js";
+import { configPathFor, sourceFor } from "../gateway/source.js";
 import { gatewayFor } from "../gateway/which.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
@@ -21,10 +22,11 @@ interface ListInput {
   readonly json: boolean;
 }
 
-export function listServers(input: ListInput, io: Io): ExitCode {
+export async function listServers(input: ListInput, io: Io): Promise<ExitCode> {
   const path = existingConfig(input.config, io);
   const text = readConfigText(path);
-  const { wrong, off, fatal } = mistakesIn(text, path, io);
+  const answers = await answersFor(await sourceFor({ config: path, state: undefined }, io));
+  const { wrong, off, fatal } = mistakesIn(text, { path, answers, io });
   const servers = Object.entries(serversInText(text, path)).map(([rawName, raw]) => {
     const entry = typeof raw === "object" && raw !== null ? (raw as Record<string, unknown>) : {};
     const name = rawName.trim();
@@ -62,6 +64,7 @@ export function listServers(input: ListInput, io: Io): ExitCode {
   for (const { name, misconfigured } of told) {
     if (misconfigured !== undefined) print(io, `${style.bold(name)} is misconfigured: ${misconfigured}`);
   }
+  if (wrong.size > 0) note(io, "`toolway config check` says where, and what to do.");
   if (fatal === undefined) return Exit.ok;
   note(io, `No gateway takes this config as it is, and none of its servers runs:\n${fatal.message}`);
   return Exit.usage;
@@ -86,9 +89,16 @@ interface Mistakes {
   readonly fatal: ConfigError | undefined;
 }
 
-function mistakesIn(text: string, path: string, { env, home }: Io): Mistakes {
+/** `answers`: what people gave to inputs of the config, as a gateway of it has them. */
+interface Around {
+  readonly path: string;
+  readonly answers: () => ReadonlyMap<string, string>;
+  readonly io: Pick<Io, "env" | "home">;
+}
+
+function mistakesIn(text: string, { path, answers, io: { env, home } }: Around): Mistakes {
   try {
-    const { misconfigured, disabled } = parseConfig(text, { path, env, home, wrongEntries: "keep" });
+    const { misconfigured, disabled } = parseConfig(text, { path, env, home, answers, wrongEntries: "keep" });
     const wrong = new Map(misconfigured.map(({ name, why }) => [name, why]));
     return { wrong, off: new Set(disabled), fatal: undefined };
   } catch (error) {
