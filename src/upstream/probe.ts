@@ -8,7 +8,7 @@ import { judge } from "../protocol/definitions/mend.js";
 import { Fault, type FaultReason } from "../protocol/errors.js";
 import type { Era } from "../protocol/modern.js";
 import { faultReply } from "../protocol/reply.js";
-import { messageOf } from "../runtime/expected-error.js";
+import { messageOf, sentence } from "../runtime/expected-error.js";
 import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { within } from "../runtime/wait.js";
 import { Connection } from "./connection/connection.js";
@@ -78,6 +78,7 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
     }
   } catch (cause) {
     error = explain(cause instanceof Error ? withoutSecrets(cause, redactor) : cause, spec, signal);
+    if (intro !== undefined) error = ofItsList(error, spec);
   } finally {
     clearInterval(awake);
   }
@@ -156,6 +157,13 @@ function keyProblems({ value: { name, inputSchema } }: Listed, spec: ServerSpec)
   const key = typeof name === "string" ? spec.outbox?.get(ownToolName(name))?.key : undefined;
   const refused = key?.in === "argument" ? refusedKey(spec.name, String(name), inputSchema, key.path) : undefined;
   return refused === undefined ? [] : [refused];
+}
+
+/** It came up, so that what went wrong is about its tools: what a server says of that seldom says so itself. */
+function ofItsList(error: ProbeError, { connectTimeoutMs }: ServerSpec): ProbeError {
+  const { code, message, reason = "server-error" } = error;
+  const why = code === "timeout" ? `no answer within ${connectTimeoutMs} ms.` : sentence(message);
+  return { ...error, reason, message: `Its tools could not be read: ${why}` };
 }
 
 function explain(cause: unknown, spec: ServerSpec, signal: AbortSignal): ProbeError {

@@ -31,6 +31,18 @@ END
 exit 1
 `;
 
+/** Takes the handshake, and nothing else. */
+const FAILS_ITS_LIST = `
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) return;
+  const capabilities = { tools: {} };
+  const answer = method === "initialize"
+    ? { result: { protocolVersion: params.protocolVersion, capabilities, serverInfo: { name: "x", version: "1" } } }
+    : { error: { code: -32603, message: "database is locked" } };
+  console.log(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
+});`;
+
 /** Refuses in the way that its path names. Nothing of the path may count for what is advised. */
 function refuse(path: string, response: ServerResponse): void {
   if (path === "/plain") response.writeHead(401).end();
@@ -50,6 +62,7 @@ beforeAll(async () => {
   await writeFile(at("bin/npx"), NPX);
   await chmod(at("bin/npx"), 0o755);
   await writeFile(at("plain.js"), "#!/usr/bin/env node\n");
+  await writeFile(at("lists.cjs"), FAILS_ITS_LIST);
   await writeFile(at("throws.mjs"), 'throw new Error("GITHUB_TOKEN is required")');
   const refusing = createServer((request, response) => {
     request.resume().on("end", () => refuse(request.url ?? "", response));
@@ -66,6 +79,7 @@ beforeAll(async () => {
     unexecutable: { command: at("plain.js") },
     npm: { command: at("bin/npx"), args: ["-y", "@nobody/no-server"] },
     throws: { command: node, args: [at("throws.mjs")] },
+    lists: { command: node, args: [at("lists.cjs")] },
     plain: { url: `http://127.0.0.1:${port}/plain` },
     refused: { url: `http://127.0.0.1:${port}/plain`, headers: { Authorization: "Bearer key-of-the-tests-1" } },
     unwritten: { url: `http://127.0.0.1:${port}/plain`, auth: { bearer: { file: at("no-token") } } },
@@ -93,10 +107,11 @@ describe("what doctor says of a server that does not come up [told-why]", () => 
     ["unexecutable", /may not be executed\.$/, "chmod +x"],
     ["npm", /^The server exited with code 1: npm error 404 Not Found - GET/, "package does not exist"],
     ["throws", /^The server exited with code 1: Error: GITHUB_TOKEN is required\.$/, "environment variable"],
+    ["lists", /^Its tools could not be read: database is locked\.$/, "fails when it is asked for its tools"],
     ["plain", /wants credentials \(HTTP 401\)\.$/, "Add them to the entry"],
     ["refused", /refuses our credentials \(HTTP 401\)\.$/, 'The entry sends "Authorization"'],
     ["unwritten", /wants credentials \(HTTP 401\), and the file .*no-token has none\.$/, "Write the token into it"],
-    ["oauth", /wants a login by OAuth \(HTTP 401/, "toolway login"],
+    ["oauth", /wants a login by OAuth \(HTTP 401/, "`toolway login oauth`"],
     // A start is no call: nobody asks whether it took effect.
     ["failing", /failed \(HTTP 500\)\. It said: boom\.$/, "Its own log"],
     ["nowhere", /does not exist \(HTTP 404\)/, "Check the path"],

@@ -164,6 +164,8 @@ describe("doctor", () => {
     fakeGateway({}, { probe: async () => probe({}) });
     const piped = await run(["doctor", "--state", state]);
     expect(piped).toMatchObject({ code: 1, out: expect.stringContaining("INPUT_MY_KEY is not set") });
+    // The command that asks for it is this one, and means the same answers.
+    expect(piped.out).toContain("or run `toolway doctor --state ./answers` on a terminal");
     const stdin = Object.assign(new PassThrough(), { isTTY: true });
     stdin.write("s3cret\r");
     const asked = await run(["doctor", "--state", state], { stdin, isErrTTY: true });

@@ -95,8 +95,7 @@ export const doctor = defineCommand({
     else {
       const style = styleOf(io);
       for (const found of findings.filter(needsWords)) {
-        const advice = found.advice.map((text) => hinted(io, text));
-        print(io, `\n${detail({ ...found, advice, probe: shown(found.probe, io.isTTY) }, style)}`);
+        print(io, `\n${detail(typeable(found, io), style)}`);
       }
       const off = config.disabled.map((name) => `${name} is switched off in ${where(config, io)}.`);
       if (off.length > 0) print(io, `\n${style.dim(off.join("\n"))}`);
@@ -313,6 +312,13 @@ function total(findings: readonly Finding[], ms: number): string {
 
 function needsWords({ probe, advice }: Finding): boolean {
   return !probe.ok || advice.length > 0 || probe.problems.length > 0;
+}
+
+/** As it may be shown here, its commands as they can be typed. What a server said names none of ours. */
+function typeable({ spec, probe, advice }: Finding, io: Io): Finding {
+  const { error } = probe;
+  const told = error !== undefined && !("target" in spec) ? { ...error, message: hinted(io, error.message) } : error;
+  return { spec, advice: advice.map((text) => hinted(io, text)), probe: shown({ ...probe, error: told }, io.isTTY) };
 }
 
 /** Its texts are shown as they are: the caller has made them fit for a terminal. */

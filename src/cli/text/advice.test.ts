@@ -78,6 +78,14 @@ describe("what a server wrote before it died", () => {
   });
 });
 
+it("a server that comes up, and cannot say what tools it has, is not taken for one that cannot be started [told-why]", () => {
+  const error = { reason: "server-error", message: "Its tools could not be read: database is locked." } as const;
+  expect(advice({}, probe(error))).toBe(
+    "It comes up, and fails when it is asked for its tools: look at what it needs, or tell its maker.",
+  );
+  expect(advice({}, probe({ ...error, code: "timeout" }))).toContain('If it is only slow, raise "connectTimeoutMs".');
+});
+
 describe("an HTTP server", () => {
   const http = { kind: "http", url: "http://x/401/mcp", headers: {} } as const;
 
@@ -89,6 +97,11 @@ describe("an HTTP server", () => {
       "Its own log",
     );
     expect(advice(http, probe({ code: "timeout" }))).toContain("firewall");
+  });
+
+  it("that wants a login is told the line that makes it, with its own name [told-why]", () => {
+    const remedy = 'Add "auth": "oauth" to the entry, and log in with `toolway login NAME`.';
+    expect(advice(http, probe({ reason: "oauth", remedy }))).toContain("`toolway login s`");
   });
 
   it("behind an executor is told of the executor where that is what failed [host-3]", () => {

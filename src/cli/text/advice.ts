@@ -4,6 +4,7 @@
 import { basename } from "node:path";
 import type { MailboxTarget, ServerSpec, StdioTarget } from "../../contracts/server-spec.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
+import { shellWord } from "../../runtime/words/shell-word.js";
 import type { Probe } from "../gateway/port.js";
 import { duration } from "./print.js";
 
@@ -88,9 +89,9 @@ export function adviceFor(spec: ServerSpec, probe: Probe): string[] {
 }
 
 function fixFor(spec: ServerSpec, { error, stderr }: Probe): string {
-  const { target } = spec;
+  const { name, target } = spec;
   if (target.kind === "mailbox") return mailboxFix(target, error);
-  if (target.kind !== "stdio") return httpFix(error);
+  if (target.kind !== "stdio") return httpFix(error).replace("login NAME`", `login ${shellWord(name)}\``);
   const program = basename(target.command);
   const install = INSTALL[program];
   if (error?.reason === "command-unknown" && install !== undefined) {
@@ -100,17 +101,23 @@ function fixFor(spec: ServerSpec, { error, stderr }: Probe): string {
   const text = errorLines(stderr).join("\n");
   const said = SAID.find(([pattern]) => pattern.test(text));
   if (said !== undefined) return said[1];
+  if (error?.reason === "server-error") return error.code === "timeout" ? `${LIST_FAILS} ${ONLY_SLOW}` : LIST_FAILS;
   if (error?.code !== "timeout") return `Run it by hand to see what it says: ${commandLine(target)}`;
   return mayDownload(spec)
     ? 'If it was still downloading, ask again; else run it by hand, or raise "connectTimeoutMs".'
-    : `Does it speak MCP on stdin and stdout? Run it by hand: ${commandLine(target)} If it is only slow, raise "connectTimeoutMs".`;
+    : `Does it speak MCP on stdin and stdout? Run it by hand: ${commandLine(target)} ${ONLY_SLOW}`;
 }
+
+const ONLY_SLOW = 'If it is only slow, raise "connectTimeoutMs".';
+const LIST_FAILS = "It comes up, and fails when it is asked for its tools: look at what it needs, or tell its maker.";
 
 function mailboxFix({ broker }: MailboxTarget, error: Probe["error"]): string {
   if (error?.remedy !== undefined) return error.remedy;
   if (broker === undefined) return "Only the gateway itself reaches its own broker: `toolway status` says how it does.";
   return "Is the broker up at its address, and does that machine share its servers now?";
 }
+
+const OWN_LOG = "Its own log may say more; or open its url with curl to see who answers.";
 
 function httpFix(error: Probe["error"]): string {
   if (error?.remedy !== undefined) return error.remedy;
@@ -121,12 +128,14 @@ function httpFix(error: Probe["error"]): string {
       return "What an executor may reach is said where it runs: `toolway executor --allow RULE --dry-run URL` tries a rule.";
     case "overloaded":
       return "Try again later.";
+    case "server-error":
+      return OWN_LOG;
     case "not-http":
       return 'Check the port in "url", and whether it is http:// or https:// there.';
     default:
       return error?.code === "timeout"
         ? "Is it an MCP server, and is a firewall or a proxy between? Open its url with curl to see who answers."
-        : "Its own log may say more; or open its url with curl to see who answers.";
+        : OWN_LOG;
   }
 }
 
