@@ -73,6 +73,15 @@ describe("import", () => {
     expect(out).toContain("  Claude Code: ./home/.claude.json (no servers in it)\n");
   });
 
+  it("names commands as they can be typed, also in what it says of an entry [told-why]", async () => {
+    const typed = { program: "npx toolway" };
+    const servers = { linear: { url: "https://linear.example/mcp", oauth: { clientId: "x" } } };
+    writeFileSync(join(folder, "home/.cursor/mcp.json"), JSON.stringify({ mcpServers: servers }));
+    expect((await run(["import"], typed)).out).toContain("for a login by `npx toolway login`");
+    rmSync(join(folder, "home/.cursor/mcp.json"));
+    expect((await run(["import"], typed)).out).toContain("`npx toolway add NAME COMMAND…` adds a server by hand");
+  });
+
   it("shows no key that stands in arguments or in an address [secrets-unseen]", async () => {
     const args = ["-y", "server", "--api-key", "canary-key", "--token=canary-token", "--ref", `\${REF}`, "/srv/data"];
     const servers = {

@@ -69,7 +69,7 @@ export function importServers(input: ImportInput, io: Io): ExitCode {
   const told = shown(result, io.isTTY);
   for (const line of remarks(told, style, io)) print(io, line);
   if (names.length === 0) {
-    for (const line of whereLooked(told, io)) print(io, line);
+    for (const line of whereLooked(told, io)) print(io, hinted(io, line));
     return Exit.ok;
   }
   for (const line of summary(shown(needs, io.isTTY), { where, write, style, io })) print(io, line);
@@ -138,7 +138,7 @@ function remarks(result: ImportResult, style: Style, io: Io): string[] {
   }
   for (const { client, name, reason } of result.notes) {
     const whose = [client, name].filter((part) => part !== "" && part !== undefined).join(", ");
-    lines.push(style.yellow(`note     ${whose === "" ? "" : `${whose}: `}${reason}`));
+    lines.push(style.yellow(`note     ${whose === "" ? "" : `${whose}: `}${hinted(io, reason)}`));
   }
   return lines;
 }
