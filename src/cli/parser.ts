@@ -13,7 +13,9 @@ import { unknownCommand } from "./line/unknown-command.js";
 
 /** What is to be run; or, where help was asked for or the line is wrong, which has been said, the exit code. */
 export async function parseLine(argv: readonly string[], io: Io): Promise<PlainLine | ExitCode> {
-  const unknown = unknownCommand(argv, commands);
+  // `toolway help call` is what many type first.
+  const isHelp = argv[0] === "help";
+  const unknown = unknownCommand(isHelp ? argv.slice(1) : argv, commands);
   if (unknown !== undefined) {
     note(io, `toolway: ${unknown}`);
     return Exit.usage;
@@ -23,8 +25,7 @@ export async function parseLine(argv: readonly string[], io: Io): Promise<PlainL
     found = { command, input };
   });
   try {
-    // `toolway help call` is what many type first.
-    const line = argv[0] === "help" ? [...argv.slice(1), "--help"] : setRestApart(argv, commands);
+    const line = isHelp ? [...argv.slice(1), "--help"] : setRestApart(argv, commands);
     await parser.parseAsync(line, { from: "user" });
     return found ?? Exit.ok;
   } catch (error) {
@@ -107,7 +108,10 @@ Exit codes: 0 done, 1 failed or found something wrong, 2 wrong command line or c
 
 const HELP_HINT = "(add --help for the options and examples)";
 
-function prepare(parser: Parser, io: Io): Parser {
+/** Some verbs name the config by its place, and these by an option: one word too many is mostly the file. */
+const CONFIG_HINT = "(a config is named by --config FILE)\n";
+
+function prepare(parser: Parser, io: Io, excessHint = ""): Parser {
   return parser
     .exitOverride()
     .showHelpAfterError(HELP_HINT)
@@ -116,7 +120,10 @@ function prepare(parser: Parser, io: Io): Parser {
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
       writeErr: (text) => io.stderr.write(text),
-      outputError: (text, write) => write(text.replace(/^error: /, "toolway: ").replace(UNKNOWN_WORD, afterDashes)),
+      outputError: (text, write) => {
+        const hint = text.startsWith("error: too many arguments") ? excessHint : "";
+        write(text.replace(/^error: /, "toolway: ").replace(UNKNOWN_WORD, afterDashes) + hint);
+      },
     });
 }
 
@@ -136,7 +143,8 @@ function addCommand(
   const { metadata, args, options } = command;
   const own = metadata.name.split(" ").at(-1) ?? metadata.name;
   const isDefault = metadata.isDefault === true;
-  const parser = prepare(parent.command(own, { hidden: metadata.hidden === true, isDefault }), io)
+  const excessHint = options["config"] === undefined ? "" : CONFIG_HINT;
+  const parser = prepare(parent.command(own, { hidden: metadata.hidden === true, isDefault }), io, excessHint)
     .summary(metadata.summary)
     .description(metadata.description ?? metadata.summary);
   // Verbs of a group stand below it, and their own help needs no headings.
@@ -156,7 +164,6 @@ function addCommand(
   // Some verbs name the config by its place, others by --config; whoever takes the one for the other is understood.
   const configArg = argNames.find((name) => args[name]?.isConfig === true);
   if (configArg !== undefined) parser.addOption(new Option("--config <FILE>").hideHelp());
-  if (options["config"] !== undefined) parser.showHelpAfterError(`${HELP_HINT}\n(a config is named by --config FILE)`);
   if (command.examples.length > 0) {
     const lines = command.examples.map(({ line, note: text }) => `  ${line}\n      ${text}`);
     parser.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);

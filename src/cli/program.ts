@@ -3,7 +3,7 @@
 
 import { ExpectedError, type ExpectedKind, messageOf, stackOf } from "../runtime/expected-error.js";
 import { commands } from "./commands/index.js";
-import { Exit, type ExitCode, UserError } from "./line/errors.js";
+import { Exit, type ExitCode, FILE_TROUBLE, UserError } from "./line/errors.js";
 import { hintsFor } from "./line/hints.js";
 import { type Io, note, Stopped } from "./line/io.js";
 import { type PlainLine, readPlainLine } from "./line/plain-line.js";
@@ -62,20 +62,6 @@ function explain(error: unknown, io: Io): ExitCode {
   return Exit.failure;
 }
 
-/** What the system says of a path, in words. */
-const TROUBLE: Readonly<Record<string, string>> = {
-  EACCES: "permission denied",
-  EPERM: "permission denied",
-  EROFS: "the file system is read-only",
-  ENOSPC: "the disk is full",
-  EDQUOT: "the disk quota is used up",
-  ENOENT: "it does not exist",
-  EEXIST: "a file is in the way",
-  ENOTDIR: "a part of the path is a file",
-  EISDIR: "it is a folder",
-  ENAMETOOLONG: "the path is too long",
-};
-
 /** A path that cannot be used is the user's to put right, and no fault of ours. */
 function fileTrouble(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
@@ -83,7 +69,7 @@ function fileTrouble(error: unknown): string | undefined {
   if (code?.startsWith("ERR_OSSL_") === true) {
     return `The TLS certificate or its key cannot be used: both are PEM files, and belong together (${code}).`;
   }
-  const trouble = code === undefined ? undefined : TROUBLE[code];
+  const trouble = code === undefined ? undefined : FILE_TROUBLE[code];
   return trouble === undefined || typeof path !== "string" ? undefined : `${path} cannot be used: ${trouble}.`;
 }
 

@@ -1,6 +1,6 @@
 // What the exit codes of all verbs mean, from the words of the line, with a fake gateway.
 
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
@@ -41,7 +41,10 @@ describe("exit codes", () => {
   it("are 2 for a wrong command line, with the way out", async () => {
     expect(await run(["srve"])).toMatchObject({ code: 2, out: "" });
     expect((await run(["srve"])).err).toContain("Did you mean serve?");
-    expect(await run(["call"])).toMatchObject({ code: 2 });
+    expect((await run(["help", "srve"])).err).toBe("toolway: There is no command srve.\n  Did you mean serve?\n");
+    // Of the config is spoken where one was named in the wrong place, and not wherever something is missing.
+    const missing = "toolway: <tool> is missing\n(add --help for the options and examples)\n";
+    expect(await run(["call"])).toEqual({ code: 2, out: "", err: missing });
     expect(await run(["serve", "--names", "odd"])).toMatchObject({ code: 2 });
     expect(await run(["token", "create", "--id", "x"])).toMatchObject({ code: 2 });
     expect(await run(["serve", "--listen", "nonsense"])).toMatchObject({ code: 2 });
@@ -53,6 +56,7 @@ describe("exit codes", () => {
   it("are 0 for `help`, and for a config named in the way of other verbs", async () => {
     expect((await run(["help"])).out).toContain("toolway serve");
     expect((await run(["help", "token", "create"])).out).toContain("--expires");
+    expect((await run(["help", "token"])).out).toContain("rotate");
     writeFileSync(join(folder, "mine.json"), '{"mcpServers":{}}');
     expect(await run(["config", "check", "--config", "mine.json"])).toMatchObject({ code: 0 });
     expect((await run(["config", "check", "--help"])).out).not.toContain("--config");
@@ -75,6 +79,16 @@ describe("exit codes", () => {
       out: "",
       err: "toolway: /x cannot be used: a file is in the way.\n",
     });
+  });
+
+  it("stand beside words for what the system says of a file, not beside its code", async () => {
+    expect((await run(["call", "demo__add", "@gone.json"])).err).toBe(
+      `toolway: The arguments cannot be read from ${join(folder, "gone.json")}: it does not exist.\n`,
+    );
+    mkdirSync(join(folder, "toolway.json"));
+    expect((await run(["list"])).err).toBe(
+      `toolway: ${join(folder, "toolway.json")} cannot be read: it is a folder.\n`,
+    );
   });
 
   it("are 2 for a mistake in the config, named by file, line, column and key", async () => {

@@ -2,13 +2,13 @@
 
 import { saveConfig } from "../../config/edit/save.js";
 import { readTextFile } from "../../runtime/text-file.js";
-import { UserError } from "../line/errors.js";
+import { fileTrouble, UserError } from "../line/errors.js";
 
 export function readConfigText(path: string): string {
   try {
     return readTextFile(path);
   } catch (cause) {
-    throw new UserError(`${path} cannot be read: ${(cause as NodeJS.ErrnoException).code}.`, { cause });
+    throw new UserError(`${path} cannot be read: ${fileTrouble(cause)}.`, { cause });
   }
 }
 
@@ -16,6 +16,6 @@ export function writeConfigText(path: string, text: string): void {
   try {
     saveConfig(path, text);
   } catch (cause) {
-    throw new UserError(`${path} cannot be written: ${(cause as NodeJS.ErrnoException).code}.`, { cause });
+    throw new UserError(`${path} cannot be written: ${fileTrouble(cause)}.`, { cause });
   }
 }

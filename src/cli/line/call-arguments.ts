@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { usageError } from "./errors.js";
+import { fileTrouble, usageError } from "./errors.js";
 import type { Io } from "./io.js";
 
 /** What a shell can carry is far less; this is for pipes and files that were not meant. */
@@ -19,8 +19,7 @@ export async function readJsonText(text: string | undefined, io: Io): Promise<st
   try {
     return readFileSync(path, "utf8");
   } catch (cause) {
-    const code = (cause as NodeJS.ErrnoException).code ?? "unknown error";
-    throw usageError(`The arguments cannot be read from ${path}: ${code}.`);
+    throw usageError(`The arguments cannot be read from ${path}: ${fileTrouble(cause)}.`);
   }
 }
 

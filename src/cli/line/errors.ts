@@ -36,3 +36,23 @@ export class UserError extends ExpectedError {
 export function usageError(message: string, hint?: string): UserError {
   return new UserError(message, { kind: "usage", ...(hint === undefined ? {} : { hint }) });
 }
+
+/** What the system says of a path, in words. */
+export const FILE_TROUBLE: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  EROFS: "the file system is read-only",
+  ENOSPC: "the disk is full",
+  EDQUOT: "the disk quota is used up",
+  ENOENT: "it does not exist",
+  EEXIST: "a file is in the way",
+  ENOTDIR: "a part of the path is a file",
+  EISDIR: "it is a folder",
+  ENAMETOOLONG: "the path is too long",
+};
+
+/** Why a file could not be read or written, in words where there are some. */
+export function fileTrouble(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
+  return FILE_TROUBLE[code] ?? code;
+}

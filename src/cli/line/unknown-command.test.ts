@@ -26,16 +26,7 @@ describe("a command that is not there [status-true]", () => {
   });
 
   it("is not seen where there is one", () => {
-    for (const line of [
-      "pins",
-      "pins --server x",
-      "pins diff x",
-      "status",
-      "call x y",
-      "--help",
-      "help call",
-      "serve x",
-    ]) {
+    for (const line of ["pins", "pins --server x", "pins diff x", "status", "call x y", "--help", "serve x"]) {
       expect(meant(line), line).toBeUndefined();
     }
   });

@@ -51,7 +51,7 @@ export function unknownCommand(argv: readonly string[], commands: readonly Comma
   const names = commands.filter(({ metadata }) => metadata.hidden !== true).map(({ metadata }) => metadata.name);
   const known = commands.map(({ metadata }) => metadata.name.split(" "));
   const [first = "", second = ""] = argv;
-  if (first === "" || first.startsWith("-") || first === "help") return undefined;
+  if (first === "" || first.startsWith("-")) return undefined;
   const ofFirst = known.filter(([word]) => word === first);
   if (ofFirst.length === 0) {
     const words = [...new Set(names.map((name) => name.split(" ")[0] ?? name))];
