@@ -46,26 +46,36 @@ export const inspect = defineCommand({
     return withGateway(source, io, { servers: true, until }, async ({ client }) => {
       const tool = await demandTool(input.tool, client, io.signal, (text) => note(io, text));
       const { server, ownName } = tool;
-      const { pins } = (await client.get("/pins", io.signal)) as { pins: readonly PinLine[] };
+      const { pins, trusted = [] } = (await client.get("/pins", io.signal)) as PinsKnown;
       const pin = pins.find((one) => one.server === server && one.tool === ownName);
       const query = new URLSearchParams({ server, tool: ownName });
       const { access } = (await client.get(`/access?${query}`, io.signal)) as { access: readonly Access[] };
       const example = pasted(io, exampleCall(tool.name, tool.inputSchema));
       if (input.json) printJson(io, { ...tool, pin, access, example });
-      else print(io, text(shown({ tool, pin, access, example }, io.isTTY), io));
+      else {
+        const isTrusted = trusted.includes(server);
+        print(io, text(shown({ tool, pin, isTrusted, access, example }, io.isTTY), io));
+      }
       return Exit.ok;
     });
   },
 });
 
+interface PinsKnown {
+  readonly pins: readonly PinLine[];
+  /** Servers whose tools are not pinned. */
+  readonly trusted?: readonly string[];
+}
+
 interface Known {
   readonly tool: ToolLine;
   readonly pin: PinLine | undefined;
+  readonly isTrusted: boolean;
   readonly access: readonly Access[];
   readonly example: string;
 }
 
-function text({ tool, pin, access, example }: Known, io: Io): string {
+function text({ tool, pin, isTrusted, access, example }: Known, io: Io): string {
   const style = styleOf(io);
   const parameters = parametersOf(tool.inputSchema);
   const section = (name: string, lines: readonly string[]) => [
@@ -90,7 +100,7 @@ function text({ tool, pin, access, example }: Known, io: Io): string {
           "CLAIMS OF ITS SERVER",
           claims.map(([key, value]) => `${key}: ${JSON.stringify(value)}`),
         )),
-    ...section("PIN", [pinLine(pin)]),
+    ...section("PIN", [pinLine(pin, isTrusted)]),
     ...section(
       "MAY CALL IT",
       // Where the config names no role, there is none that others would be other than.
@@ -111,8 +121,8 @@ function rows(parameters: readonly Parameter[], io: Io): string[] {
   return fittedTable(cells, io).split("\n");
 }
 
-function pinLine(pin: PinLine | undefined): string {
-  if (pin === undefined) return "none: its server is trusted, or its list was not read yet";
+function pinLine(pin: PinLine | undefined, isTrusted: boolean): string {
+  if (pin === undefined) return isTrusted ? "none: its server is trusted" : "none yet: its list was not read";
   const { state, hash, acceptedAt, firstSeen, reason } = pin;
   const since = acceptedAt ?? firstSeen;
   return [state, hash, since === undefined ? undefined : `since ${since}`, reason].filter(Boolean).join(", ");

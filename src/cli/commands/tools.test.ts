@@ -147,6 +147,13 @@ MAY CALL IT
 `);
   });
 
+  it("says of a tool without a pin why it has none [told-why]", async () => {
+    fakeGateway({ ...answers, "/pins": { pins: [], trusted: ["demo"] } });
+    expect((await run(["inspect", "add"])).out).toContain("PIN\n  none: its server is trusted\n");
+    fakeGateway({ ...answers, "/pins": { pins: [], trusted: [] } });
+    expect((await run(["inspect", "add"])).out).toContain("PIN\n  none yet: its list was not read\n");
+  });
+
   it("speaks of every role where the config names none", async () => {
     const access = [{ role: "(any other role)", allowed: true }];
     fakeGateway({ ...answers, "/access?server=demo&tool=add": { access } });

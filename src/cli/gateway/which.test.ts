@@ -169,6 +169,12 @@ describe("ps and down", () => {
     expect(await run(["ps"])).toMatchObject({ code: 0, out: "No gateway runs. `toolway serve` starts one.\n" });
   });
 
+  it("name no verb that would have nothing to show: where none runs, down says that alone [told-why]", async () => {
+    fakeGateway({}, {}, false);
+    expect(await run(["down"])).toEqual({ code: 1, out: "", err: "toolway: No gateway runs.\n" });
+    expect((await run(["down", "--state", "there"])).err).toContain("`toolway ps` lists those that run.");
+  });
+
   it("stop one, wait until nobody holds its directory, and say so", async () => {
     let looks = 0;
     const fake = fakeGateway({ "/down": { pid: 7, drainMs: 5 } }, { isHeld: async () => ++looks < 3 });
