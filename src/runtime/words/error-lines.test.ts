@@ -116,8 +116,8 @@ describe("the error in what a program wrote", () => {
   });
 
   it("goes on with what belongs to it, without the frames of its stack", () => {
-    const text = "Error: a\n    at b (c.js:1:2) {\n  code: 'X'\n}\nNode.js v20.1.0";
-    expect(errorLines(text.split("\n"))).toEqual(["Error: a", "  code: 'X'", "}"]);
+    const text = "Error: a\n    at b (c.js:1:2) {\n  code: 'X',\n  requireStack: []\n}\nNode.js v20.1.0";
+    expect(errorLines(text.split("\n"))).toEqual(["Error: a", "  code: 'X',"]);
     expect(errorLines([])).toEqual([]);
   });
 

@@ -1,8 +1,8 @@
 // Finds the error in what a program wrote before it died: rarely its last line. It is pure, and knows no program but npm,
 // which tells the same error in many lines.
 
-/** Frames of stacks, and what Node writes beneath one. */
-const FRAME = /^\s+at |^\s+File ".*", line \d|^Node\.js v\d|^\s*\^+\s*$/;
+/** Frames of stacks, and what Node writes beneath one. A bracket by itself closes what it tells of the error. */
+const FRAME = /^\s+at |^\s+File ".*", line \d|^Node\.js v\d|^\s*\^+\s*$|^\s*(?:requireStack: \[)?[\]}],?$/;
 
 const NPM = /^npm (?:error|ERR!)/;
 /** Lines of npm that name a part of the error, and not what happened. */
