@@ -12,7 +12,7 @@ import { UserError, usageError } from "../line/errors.js";
 import { type Io, note, pasted, print, shellPath } from "../line/io.js";
 import { drainMsOf } from "../line/times.js";
 import { styleOf, table } from "../text/print.js";
-import { listenOption, servingOptions, tlsOption, untilStopped } from "./serve.js";
+import { listenOption, servingOptions, startedOr, tlsOption, untilStopped } from "./serve.js";
 
 export const broker = defineCommand({
   metadata: {
@@ -60,7 +60,7 @@ export const broker = defineCommand({
     const stateDir = input.state === undefined ? join(stateRootFor(env, home), "broker") : resolve(io.cwd, input.state);
     const engine = input.engine === undefined ? undefined : await engineIn(resolve(io.cwd, input.engine), io);
     const port = await gatewayPort();
-    const started = await port.start({
+    const starting = port.start({
       configPath: undefined,
       builtIn: "broker",
       stateDir,
@@ -74,6 +74,7 @@ export const broker = defineCommand({
       logCalls: false,
       engine,
     });
+    const started = await startedOr(starting, io);
     const url = brokerUrlOf(started.url);
     const nodes = engine?.nodes.map(({ host, port: at }) => `${host}:${at}`);
     if (input.json) print(io, JSON.stringify({ broker: url, pid: process.pid, stateDir, engine: nodes }));

@@ -13,7 +13,7 @@ import { type Io, note, pasted, print, shellPath, shown } from "../line/io.js";
 import { brokerOption, noteUnencrypted } from "../mailbox/broker-option.js";
 import { tokenText } from "../text/banner.js";
 import { styleOf, table } from "../text/print.js";
-import { listenOption, untilStopped } from "./serve.js";
+import { listenOption, startedOr, untilStopped } from "./serve.js";
 
 /** Names of servers are parts of URLs; an id of a mailbox may be anything. */
 const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
@@ -93,7 +93,7 @@ export const join = defineCommand({
       });
       return Exit.ok;
     }
-    const started = await port.start({
+    const starting = port.start({
       ...source,
       listen,
       noAuth: false,
@@ -101,6 +101,7 @@ export const join = defineCommand({
       tls: undefined,
       logCalls: "unless-off",
     });
+    const started = await startedOr(starting, io);
     const { url, stateDir } = started;
     if (input.json) print(io, JSON.stringify({ endpoint: url, pid: process.pid, stateDir }));
     else print(io, bannerOf(started, broker, from, io));

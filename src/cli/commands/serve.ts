@@ -117,12 +117,22 @@ export const serve = defineCommand({
     };
     if (input.noAuth) await refuseNoAuth(options);
     const port = await gatewayPort();
-    const started = await port.start(options);
+    const started = await startedOr(port.start(options), io);
     if (input.json) print(io, JSON.stringify(bannerJson(started)));
     else print(io, banner(started, { noAuth: input.noAuth }, io));
     return untilStopped(started, drainMs, io);
   },
 });
+
+/** A start, or why there is none, in words of whoever reads them here. */
+export async function startedOr(starting: Promise<StartedGateway>, io: Io): Promise<StartedGateway> {
+  try {
+    return await starting;
+  } catch (error) {
+    const { namingWhoListens } = await import("../gateway/which.js");
+    throw await namingWhoListens(error, io);
+  }
+}
 
 export async function untilStopped(started: StartedGateway, drainMs: number | undefined, io: Io): Promise<0> {
   io.onHangUp?.(() => void started.reload());

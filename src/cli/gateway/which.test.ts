@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, run, STATUS } from "../../../test/fixtures/fake-gateway.js";
 import type { RunningGateway } from "../../control/registry.js";
 import { realPath } from "../../runtime/state-dir.js";
+import { UserError } from "../line/errors.js";
 import type { GatewaySource } from "./port.js";
 import { decide } from "./which.js";
 
@@ -118,6 +119,36 @@ describe("a verb away from the folder of a config", () => {
       },
     );
     expect(await run(["tools", "--json"])).toMatchObject({ code: 0, err: "" });
+  });
+});
+
+describe("a start at an address that is taken", () => {
+  beforeEach(makeFolder);
+  afterEach(leaveFolder);
+
+  const taken = Object.assign(new Error("listen EADDRINUSE"), { code: "EADDRINUSE", address: "127.0.0.1", port: 7420 });
+  const start = () => Promise.reject(new UserError("Cannot listen on 127.0.0.1:7420.", { cause: taken }));
+  const listed = (...running: RunningGateway[]) => fakeGateway({}, { start, list: async () => running }, false);
+
+  it.each([["serve"], ["broker"]])(
+    "names the gateway that listens there, and how it is stopped: %s [told-why]",
+    async (verb) => {
+      writeFileSync(join(folder, "mine.json"), '{"mcpServers":{}}');
+      listed({ ...work, endpoint: "http://127.0.0.1:7421/mcp" }, demo);
+      const words = verb === "serve" ? [verb, "mine.json"] : [verb];
+      expect(await run(words)).toEqual({
+        code: 1,
+        out: "",
+        err:
+          "toolway: Port 7420 is taken: the built-in demo listens at http://127.0.0.1:7420/mcp, process 4711.\n" +
+          "  `toolway down --state /state/default` stops it; or choose another port with --listen.\n",
+      });
+    },
+  );
+
+  it("says what is known where no gateway of the user's has it", async () => {
+    listed({ ...work, endpoint: "http://127.0.0.1:7421/mcp" });
+    expect((await run(["serve"])).err).toBe("toolway: Cannot listen on 127.0.0.1:7420.\n");
   });
 });
 

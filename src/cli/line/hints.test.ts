@@ -36,6 +36,7 @@ describe("commands that a text names [told-why]", () => {
     const line = typed("status", "--config", "x.json");
     for (const text of [
       "`toolway status --config y.json`",
+      "`toolway down --state /elsewhere`",
       "`toolway import --write`",
       "`toolway executor --connect ws://a/executors/b --allow c`",
       "`npm install`, toolway serve",

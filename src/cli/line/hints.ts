@@ -63,6 +63,8 @@ function hasRest({ args }: Command): boolean {
 
 function optionsFor({ args, options }: Command, words: string, { config, state }: Named): string {
   const takesConfig = "config" in options || Object.values(args).some(({ isConfig }) => isConfig === true);
-  const given = config === undefined || !takesConfig || /--config|\bFILE\b/.test(words) ? "" : ` --config ${config}`;
+  // What names a state means another gateway, as what names a config does.
+  const isNamed = /--config|--state|\bFILE\b/.test(words);
+  const given = config === undefined || !takesConfig || isNamed ? "" : ` --config ${config}`;
   return given + (state === undefined || !("state" in options) || words.includes("--state") ? "" : ` --state ${state}`);
 }
