@@ -381,9 +381,9 @@ export class ServerDriver implements ServerConnection {
    * One server never runs twice at once: what ran before is gone, process group and all, before the next one starts.
    */
   async #open(connection: Connection, attempt: AbortController): Promise<ServerIntro> {
-    const { name, connectTimeoutMs } = this.#spec;
+    const { connectTimeoutMs } = this.#spec;
     if (this.#closing.size > 0) await Promise.all(this.#closing);
-    const late = new Fault("timeout", `Server "${name}" was not ready within ${connectTimeoutMs} ms.`, {
+    const late = new Fault("timeout", `It was not ready within ${connectTimeoutMs} ms.`, {
       remedy: 'Is it slow to start, or does it hang? "connectTimeoutMs" in its entry gives it more time.',
     });
     const deadline = setTimeout(() => attempt.abort(late), connectTimeoutMs);

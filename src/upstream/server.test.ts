@@ -191,6 +191,14 @@ describe("lists", () => {
 });
 
 describe("a server that cannot be started", () => {
+  it("says once which server it is, where its time to start is over [told-why]", async () => {
+    const deaf = specOf("deaf", [fixture("hang"), "--at", "initialize"], { connectTimeoutMs: 400 });
+    const { server, logged } = start(deaf);
+    await server.firstTry;
+    expect(status(server).lastError).toMatch(/^It was not ready within 400 ms\. Is it slow to start/);
+    expect(logged.join("\n").match(/"deaf"/g)).toHaveLength(1);
+  });
+
   it("says so in its status, with when it is tried again, until it starts", async () => {
     const { server, logged } = start(specOf("broken", [fixture("crash"), "--at", "start"]));
     await server.firstTry;
