@@ -211,6 +211,8 @@ export interface GatewayStatus {
     readonly error: string | undefined;
     /** When that was, or one before it that could not be applied either. */
     readonly errorAt?: string | undefined;
+    /** Servers that go on by the entry that they had, with why the one in the file cannot be used. */
+    readonly keptEntries?: Readonly<Record<string, string>>;
     readonly warnings: readonly string[];
     /** What of roles, menus and entries fits no tool of the servers whose tools are known, and what may have been meant. */
     readonly unusedPatterns: readonly string[];

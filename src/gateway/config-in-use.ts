@@ -79,6 +79,7 @@ export class ConfigInUse {
       path,
       error: this.#error,
       errorAt: this.#errorAt,
+      keptEntries: Object.fromEntries(this.#kept),
       warnings,
       unusedPatterns: this.#stages.patterns.now(this.#current),
       unusedSince: this.#stages.patterns.since(),

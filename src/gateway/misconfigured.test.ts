@@ -134,8 +134,10 @@ it("a server that runs goes on by its old entry when the new one is wrong, and s
   expect(stateOf(gateway, "one")).toMatchObject({ state: "ready", pid });
   expect(stateOf(gateway, "one")?.problems.join()).toContain("its new entry is not used, the one before goes on");
   expect(gateway.status().config.error).toBeUndefined();
+  expect(gateway.status().config.keptEntries).toEqual({ one: expect.stringContaining("is not set") });
   write({ one: good });
   await gateway.reload();
+  expect(gateway.status().config.keptEntries).toEqual({});
   expect(stateOf(gateway, "one")).toMatchObject({ pid, problems: [] });
 });
 

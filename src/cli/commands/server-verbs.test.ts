@@ -82,6 +82,24 @@ describe("reload without a server", () => {
     expect((await run(["reload"])).out).toBe("Read the config again: nothing changed.\n");
   });
 
+  it("says which entries cannot be used, and exits 1 where a server goes on by the one before [bad-entry-alone] [status-true]", async () => {
+    const keptEntries = { notes: 'toolway.json:3:5: unknown key (did you mean "command"?)' };
+    const wrong = { name: "gh", state: "misconfigured", lastError: "toolway.json:4:5: KEY is not set", quarantined: 0 };
+    fakeGateway({ "/reload": answer([], { keptEntries }, [wrong]) });
+    expect(await run(["reload"])).toEqual({
+      code: 1,
+      out: "Read the config again: nothing changed.\n",
+      err:
+        'notes: its new entry is not used, the one before goes on: toolway.json:3:5: unknown key (did you mean "command"?)\n' +
+        "gh: misconfigured: toolway.json:4:5: KEY is not set\n",
+    });
+    const json = await run(["reload", "--json"]);
+    expect(json.code).toBe(1);
+    expect(JSON.parse(json.out)).toMatchObject({ keptEntries, misconfigured: { gh: wrong.lastError } });
+    fakeGateway({ "/reload": answer(["added gh"], {}, [wrong]) });
+    expect(await run(["reload"])).toMatchObject({ code: 0 });
+  });
+
   it("says what waits, what fits nothing and what is hidden, on stderr or as JSON [status-true]", async () => {
     const more = { waitsForRestart: ["listen"], unusedPatterns: ["a pattern fits nothing."] };
     fakeGateway({
@@ -95,6 +113,8 @@ describe("reload without a server", () => {
     ]);
     expect(JSON.parse((await run(["reload", "--json"])).out)).toEqual({
       changes: ["roles"],
+      keptEntries: {},
+      misconfigured: {},
       waitsForRestart: ["listen"],
       warnings: [],
       unusedPatterns: ["a pattern fits nothing."],

@@ -39,6 +39,8 @@ it("status exits 1 where something is wrong, with --json too, and 0 for what is 
   const well = server({});
   const { config } = STATUS;
   expect(await codes({ ...well, config: { ...config, error: "toolway.json:1:1: no JSON" } })).toEqual([1, 1]);
+  expect(await codes({ ...well, config: { ...config, keptEntries: { demo: "toolway.json:1:1: x" } } })).toEqual([1, 1]);
+  expect(await codes({ ...well, config: { ...config, keptEntries: {} } })).toEqual([0, 0]);
   const engine = { state: "connected", since: "2026-11-19T10:00:00.000Z", differences: [], gateways: [], held: 0 };
   expect(await codes({ ...well, engine })).toEqual([0, 0]);
   expect(await codes({ ...well, engine: { ...engine, problem: "The engine has no room." } })).toEqual([1, 1]);

@@ -15,8 +15,8 @@ export const status = defineCommand({
     description:
       "Shows the gateway and the state of its servers. Where none runs, it starts the servers once and says how that " +
       "went; `toolway doctor` says more. Exits 1, with --json too, where something is wrong that it shows: a server is misconfigured, " +
-      "down, ejected, waiting for its executor, or held back by its breaker; the last edit of the config or the new certificate was not " +
-      "applied; what has to be kept cannot be written; the engine cannot be reached; a broker refused what is shared. Servers that " +
+      "down, ejected, waiting for its executor, or held back by its breaker; the last edit of the config, of one entry of it or the new certificate " +
+      "was not applied; what has to be kept cannot be written; the engine cannot be reached; a broker refused what is shared. Servers that " +
       "are idle, starting or stopped are well, and so is what waits for a person: a changed tool, a login.",
   },
   args: {},

@@ -136,6 +136,7 @@ export function isWell({
   return (
     !servers.some((server) => isInTrouble(server) && !waitsForLogin(server)) &&
     [config.error, certificate?.error, store, audit?.problem, mailboxes?.problem].every((one) => one === undefined) &&
+    Object.keys(config.keptEntries ?? {}).length === 0 &&
     (engine === undefined || (engine.state === "connected" && engine.problem === undefined)) &&
     shares.every(({ state }) => state !== "refused")
   );
