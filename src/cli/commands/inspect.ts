@@ -100,7 +100,7 @@ function text({ tool, pin, isTrusted, access, example }: Known, io: Io): string 
           "CLAIMS OF ITS SERVER",
           claims.map(([key, value]) => `${key}: ${JSON.stringify(value)}`),
         )),
-    ...section("PIN", [pinLine(pin, isTrusted)]),
+    ...section("PIN", [hinted(io, pinLine(pin, isTrusted, tool.quarantined))]),
     ...section(
       "MAY CALL IT",
       // Where the config names no role, there is none that others would be other than.
@@ -121,11 +121,13 @@ function rows(parameters: readonly Parameter[], io: Io): string[] {
   return fittedTable(cells, io).split("\n");
 }
 
-function pinLine(pin: PinLine | undefined, isTrusted: boolean): string {
+/** Why the tool is quarantined is said above, where it is: the pin says it in the same words. */
+function pinLine(pin: PinLine | undefined, isTrusted: boolean, quarantined: string | undefined): string {
   if (pin === undefined) return isTrusted ? "none: its server is trusted" : "none yet: its list was not read";
   const { state, hash, acceptedAt, firstSeen, reason } = pin;
   const since = acceptedAt ?? firstSeen;
-  return [state, hash, since === undefined ? undefined : `since ${since}`, reason].filter(Boolean).join(", ");
+  const why = reason === quarantined ? undefined : reason;
+  return [state, hash, since === undefined ? undefined : `since ${since}`, why].filter(Boolean).join(", ");
 }
 
 function accessLine({ role, allowed, rule }: Access): string {

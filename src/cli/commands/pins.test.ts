@@ -34,10 +34,18 @@ describe("pins", () => {
     const rows = out.trimEnd().split("\n");
     expect(rows[1]).toMatch(/^demo +add +changed +\d{4}-\d\d-\d\d \d\d:\d\d +aaaaaaaaaaaa → bbbbbbbbbbbb$/);
     expect(rows[2]).toMatch(/^demo +su\\u\{202E\}b +pinned/);
-    expect(err).toContain("1 tool changed: `toolway pins diff demo` shows how.");
+    expect(err).toContain("1 tool of demo changed: `toolway pins diff demo` shows how.");
     expect(err).toContain("wiki/odd is refused");
     expect((await run([...line.split(" "), "--json"])).out).not.toContain(RLO);
     expect(JSON.parse((await run([...line.split(" "), "--json"])).out)).toEqual(PINS);
+  });
+
+  it("names each server with changed tools, and how many of it [told-why]", async () => {
+    const other = { ...PINS[0], server: "my wiki" };
+    fakeGateway({ "/pins": { pins: [...PINS, other, { ...other, tool: "b" }] } });
+    const { err } = await run(["pins"]);
+    expect(err).toContain("1 tool of demo changed: `toolway pins diff demo` shows how.\n");
+    expect(err).toContain("2 tools of my wiki changed: `toolway pins diff 'my wiki'` shows how.\n");
   });
 
   it("lists those of one server, without a gateway that runs too", async () => {

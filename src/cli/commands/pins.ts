@@ -60,10 +60,10 @@ export const pinsList = defineCommand({
           whole: ["SERVER", "TOOL", "STATE"],
         }),
       );
-      const changed = shown.filter(({ state }) => state === "changed");
-      if (changed.length > 0) {
-        const server = shellWord(changed[0]?.server ?? "");
-        note(io, `${count(changed.length, "tool")} changed: \`toolway pins diff ${server}\` shows how.`);
+      const changed = shown.filter(({ state }) => state === "changed").map(({ server }) => server);
+      for (const server of new Set(changed)) {
+        const many = count(changed.filter((other) => other === server).length, "tool");
+        note(io, `${many} of ${visible(server)} changed: \`toolway pins diff ${shellWord(server)}\` shows how.`);
       }
       const left = new Set(shown.filter(({ state }) => state === "left").map(({ server }) => server));
       for (const server of left) {

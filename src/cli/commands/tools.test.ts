@@ -26,6 +26,13 @@ describe("tools", () => {
     expect(JSON.parse((await run(["tools", "--json"])).out)).toEqual(odd);
   });
 
+  it("say that a role or a token is left none, and by what [told-why]", async () => {
+    fakeGateway({ "/tools?role=reader": { tools: [] }, "/tools?as=ci": { tools: [] } });
+    const left = (whom: string) => `No tool is left to ${whom}: "roles" and "menus" of the config say what is.\n`;
+    expect((await run(["tools", "--role", "reader"])).err).toContain(left("the role reader"));
+    expect((await run(["tools", "--as", "ci"])).err).toContain(left("ci"));
+  });
+
   it("say which of them are quarantined", async () => {
     fakeGateway({ "/tools": { tools: [{ ...TOOLS[0], quarantined: "its description changed" }, TOOLS[1]] } });
     const { out, err } = await run(["tools"]);
@@ -145,6 +152,18 @@ MAY CALL IT
   reader: yes
   (any other role): no, unlistedRoles is "deny"
 `);
+  });
+
+  it("says once why a tool is quarantined, with commands that can be typed [told-why]", async () => {
+    const reason = "it changed: `toolway pins diff demo` shows how";
+    const pins = [{ server: "demo", tool: "add", state: "changed", hash: "HASH", reason }];
+    fakeGateway({ ...answers, "/tools": { tools: [{ ...needy, quarantined: reason }] }, "/pins": { pins } });
+    const typed = { program: "npx toolway" };
+    const { out } = await run(["inspect", "add"], typed);
+    expect(out.match(/it changed: `npx toolway pins diff demo`/g)).toHaveLength(1);
+    expect(out).toContain("PIN\n  changed, HASH\n");
+    fakeGateway({ ...answers, "/pins": { pins: [{ ...pins[0], state: "refused", reason: "`toolway pins` says" }] } });
+    expect((await run(["inspect", "add"], typed)).out).toContain("PIN\n  refused, HASH, `npx toolway pins` says\n");
   });
 
   it("says of a tool without a pin why it has none [told-why]", async () => {

@@ -64,7 +64,12 @@ export const tools = defineCommand({
       return Exit.ok;
     }
     const style = styleOf(io);
+    const narrowedTo = input.as ?? (input.role === undefined ? undefined : `the role ${input.role}`);
     if (unknown !== undefined && input.server === undefined) note(io, unknown);
+    if (found.length === 0 && narrowedTo !== undefined) {
+      note(io, `No tool is left to ${narrowedTo}: "roles" and "menus" of the config say what is.`);
+      return Exit.ok;
+    }
     if (found.length === 0) {
       note(io, "No tools. `toolway status` shows the servers, `toolway doctor` what is wrong with them.");
       return Exit.ok;
