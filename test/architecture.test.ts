@@ -18,11 +18,12 @@ const ALLOWED: Readonly<Record<string, string>> = {
   catalog: "contracts protocol protocol/definitions runtime",
   cli: "cli/commands cli/line runtime",
   "cli/audit": "cli/gateway cli/line contracts/control observe/audit runtime runtime/words",
-  "cli/call": "cli/line protocol runtime",
+  "cli/call": "cli/line cli/text contracts protocol runtime",
   "cli/code": "cli/gateway/room runtime",
   "cli/commands":
     "agents/import cli/audit cli/call cli/edit cli/executor cli/gateway cli/line cli/login cli/mailbox cli/outbox cli/run cli/state cli/text config contracts contracts/control demo mailbox/wire observe/server-logs protocol runtime runtime/words",
-  "cli/edit": "agents/import cli/gateway cli/line cli/setup cli/text config config/edit contracts runtime",
+  "cli/edit":
+    "agents/import cli/gateway cli/line cli/setup cli/text config config/edit contracts runtime runtime/words",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway":
     "agents/run agents/setup cli/code cli/gateway/room cli/line config config/inputs contracts control credentials demo gateway gateway/engine gateway/move mailbox/wire observe protocol runtime runtime/processes upstream upstream/http",

@@ -40,9 +40,7 @@ export const down = defineCommand({
     const client = await port.find(source);
     if (client === undefined) {
       const what = source.configPath === undefined ? "" : ` for ${shortPath(io, source.configPath)}`;
-      // Where a state directory was named, others may run; else it is known that none does.
-      const hint = source.others ?? (source.stateNamed ? "`toolway ps` lists those that run." : undefined);
-      throw new UserError(`No gateway runs${what}.`, hint === undefined ? {} : { hint });
+      throw new UserError(`No gateway runs${what}.`, source.others === undefined ? {} : { hint: source.others });
     }
     const { pid, endpoint, startedAt } = (await client.get("/status", io.signal)) as GatewayStatus;
     const answer = await client.post("/down", drainMs === undefined ? {} : { drainMs }, io.signal);

@@ -125,13 +125,10 @@ export const serve = defineCommand({
 });
 
 /** A start, or why there is none, in words of whoever reads them here. */
-export async function startedOr(starting: Promise<StartedGateway>, io: Io): Promise<StartedGateway> {
-  try {
-    return await starting;
-  } catch (error) {
-    const { namingWhoListens } = await import("../gateway/which.js");
-    throw await namingWhoListens(error, io);
-  }
+export function startedOr(starting: Promise<StartedGateway>, io: Io): Promise<StartedGateway> {
+  return starting.catch(async (error) => {
+    throw await (await import("../gateway/taken-address.js")).namingWhoListens(error, io);
+  });
 }
 
 export async function untilStopped(started: StartedGateway, drainMs: number | undefined, io: Io): Promise<0> {

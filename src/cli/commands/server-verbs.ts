@@ -6,6 +6,7 @@ import { sentence } from "../../runtime/expected-error.js";
 import { nearest } from "../../runtime/nearest.js";
 import { sleep } from "../../runtime/wait.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
+import type { ReloadAnswer } from "../edit/reload-report.js";
 import type { GatewayClient } from "../gateway/port.js";
 import { demandGateway } from "../gateway/which.js";
 import { IDLE_GRACE_MS, isPending, noteIfSlow, POLL_MS, SETTLE_MS } from "../gateway/with-gateway.js";
@@ -13,7 +14,7 @@ import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
 import { hinted, type Io, note, print, printJson } from "../line/io.js";
 import { count, oneLine } from "../text/print.js";
-import { quarantineText, restartText } from "../text/status.js";
+import { quarantineText } from "../text/status.js";
 
 export const reload = defineCommand({
   metadata: {
@@ -23,8 +24,8 @@ export const reload = defineCommand({
       "Stops a server of the running gateway and starts it again, also one that was ejected after too many " +
       "restarts: its count of restarts and failures begins anew, and its cached results are dropped. Waits " +
       "until it is up; exits 1 when it does not come up. Without a server it reads the config and its env files " +
-      "again and says what changed, and which entries cannot be used; it exits 1 where a server goes on by the entry that it " +
-      "had. An edit of the config itself is applied without it.",
+      "again and says what changed, and which entries cannot be used: where a server goes on by the one that it had it exits " +
+      "1. An edit of the config itself is applied without it.",
   },
   args: { server: { description: "Its name in the config. Default: the config is read again.", completes: "server" } },
   options: { ...gatewayOptions, ...jsonOption },
@@ -86,32 +87,9 @@ interface Input extends GatewayInput {
 
 async function reloadConfig(input: GatewayInput, io: Io): Promise<ExitCode> {
   const client = await demandGateway(input, io);
-  const status = (await client.post("/reload", {}, io.signal)) as GatewayStatus & { changes: readonly string[] };
-  const { changes, config, servers } = status;
-  const { keptEntries = {} } = config;
-  const wrong = servers.filter(({ state }) => state === "misconfigured");
-  // What stands in the file is not what runs, and whoever edited it is here to hear of it.
-  const exit = Object.keys(keptEntries).length === 0 ? Exit.ok : Exit.failure;
-  const quarantined = servers.filter((server) => server.quarantined > 0);
-  if (input.json) {
-    const { warnings, unusedPatterns, waitsForRestart } = config;
-    const hidden = Object.fromEntries(quarantined.map((server) => [server.name, server.quarantined]));
-    const misconfigured = Object.fromEntries(wrong.map(({ name, lastError }) => [name, lastError]));
-    printJson(io, {
-      ...{ changes, keptEntries, misconfigured, waitsForRestart, warnings, unusedPatterns },
-      quarantined: hidden,
-    });
-    return exit;
-  }
-  print(io, `Read the config again: ${changes.length === 0 ? "nothing changed" : changes.join("; ")}.`);
-  for (const [name, why] of Object.entries(keptEntries)) {
-    note(io, `${name}: its new entry is not used, the one before goes on: ${why}`);
-  }
-  for (const { name, lastError = "" } of wrong) note(io, `${name}: misconfigured: ${lastError}`);
-  if (config.waitsForRestart.length > 0) note(io, restartText(config.waitsForRestart));
-  for (const text of [...config.warnings, ...config.unusedPatterns]) note(io, `warning: ${text}`);
-  for (const server of quarantined) note(io, quarantineText(server));
-  return exit;
+  const answer = (await client.post("/reload", {}, io.signal)) as ReloadAnswer;
+  const { tellReload } = await import("../edit/index.js");
+  return tellReload(answer, input.json, io);
 }
 
 async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: Io): Promise<ExitCode> {

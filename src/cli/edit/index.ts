@@ -6,3 +6,4 @@ export { setUp } from "../setup/setup.js";
 export { addToConfig } from "./add.js";
 export { entryNames, listServers, removeFromConfig } from "./entries.js";
 export { importableNames, importServers } from "./import.js";
+export { tellReload } from "./reload-report.js";

@@ -203,7 +203,6 @@ describe("ps and down", () => {
   it("name no verb that would have nothing to show: where none runs, down says that alone [told-why]", async () => {
     fakeGateway({}, {}, false);
     expect(await run(["down"])).toEqual({ code: 1, out: "", err: "toolway: No gateway runs.\n" });
-    expect((await run(["down", "--state", "there"])).err).toContain("`toolway ps` lists those that run.");
   });
 
   it("stop one, wait until nobody holds its directory, and say so", async () => {

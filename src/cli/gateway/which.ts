@@ -4,7 +4,7 @@
 import type { RunningGateway } from "../../control/registry.js";
 import { brokerUrlOf } from "../../mailbox/wire/address.js";
 import { UserError } from "../line/errors.js";
-import { type Io, shellPath, shortPath } from "../line/io.js";
+import { type Io, shellPath } from "../line/io.js";
 import { type GatewayClient, type GatewaySource, runningGateway } from "./port.js";
 import { type NamedGateway, sourceFor } from "./source.js";
 
@@ -88,33 +88,13 @@ function howToName(gateways: readonly RunningGateway[], running: readonly Runnin
 }
 
 /** The option by which a verb means it. */
-function optionFor({ config, stateDir }: RunningGateway, running: readonly RunningGateway[], io: Io): string {
+export function optionFor({ config, stateDir }: RunningGateway, running: readonly RunningGateway[], io: Io): string {
   const isOnly = running.filter((other) => other.config === config).length === 1;
   return config !== undefined && isOnly ? `--config ${shellPath(io, config)}` : `--state ${shellPath(io, stateDir)}`;
 }
 
-function builtInWords({ builtIn }: RunningGateway): string {
+export function builtInWords({ builtIn }: RunningGateway): string {
   return builtIn === undefined ? "the built-in demo" : `a ${builtIn}`;
-}
-
-/** Why a start failed: an address that is taken is mostly taken by a gateway of the same user, which is named then. */
-export async function namingWhoListens(error: unknown, io: Io): Promise<unknown> {
-  const { code, port } = (error instanceof Error ? (error.cause ?? {}) : {}) as { code?: unknown; port?: unknown };
-  if (code !== "EADDRINUSE" || typeof port !== "number") return error;
-  const running = await (await runningGateway()).list(io);
-  const there = running.find(({ endpoint }) => endpoint !== undefined && portOf(endpoint) === port);
-  if (there === undefined) return error;
-  const { config, pid, endpoint } = there;
-  const what = config === undefined ? builtInWords(there) : `the gateway of ${shortPath(io, config)}`;
-  return new UserError(`Port ${port} is taken: ${what} listens at ${endpoint}, process ${pid}.`, {
-    hint: `\`toolway down ${optionFor(there, running, io)}\` stops it; or choose another port with --listen.`,
-    cause: error,
-  });
-}
-
-function portOf(endpoint: string): number {
-  const { port, protocol } = new URL(endpoint);
-  return port === "" ? (protocol === "https:" ? 443 : 80) : Number(port);
 }
 
 /** Where one is reached, as its peers write it; undefined where that is a client's stdin and stdout. */

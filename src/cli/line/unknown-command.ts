@@ -11,7 +11,6 @@ const MEANT: Readonly<Record<string, readonly string[]>> = {
   show: ["status", "inspect"],
   describe: ["inspect"],
   ls: ["list", "tools"],
-  run: ["serve"],
   up: ["serve"],
   launch: ["serve"],
   gateway: ["serve"],
@@ -31,12 +30,10 @@ const MEANT: Readonly<Record<string, readonly string[]>> = {
   uninstall: ["remove"],
   rm: ["remove"],
   init: ["import"],
-  setup: ["import"],
   accept: ["pins accept"],
   approve: ["pins accept"],
   diff: ["pins diff"],
   tokens: ["token list"],
-  login: ["token show"],
   roles: ["config check"],
 };
 
