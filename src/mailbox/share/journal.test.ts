@@ -114,6 +114,31 @@ describe("a sharer's journal", () => {
     expect(journal.get("two")).toMatchObject({ state: "started" });
   });
 
+  it("counts large replies while they are written, and what a broken write has left until it is swept [bounded]", async () => {
+    const journal = await Journal.open({ store, clock, limits: { entries: 9, bytes: 40 * PART_BYTES } });
+    const endMs = journal.now() + 1_000;
+    const reply = randomBytes(30 * PART_BYTES);
+    const first = journal.finishLarge("first", "digest", endMs, reply, false);
+    await expect(journal.finishLarge("second", "digest", endMs, reply, false)).rejects.toThrow(JournalFull);
+    await first;
+    expect(journal.used).toEqual({ entries: 1, bytes: reply.length });
+    const write = store.batch.bind(store);
+    const batch = vi.spyOn(store, "batch");
+    const more = randomBytes(10 * PART_BYTES - 1);
+    // Nothing of it is on disk.
+    batch.mockRejectedValueOnce(new Error("the disk is full"));
+    await expect(journal.finishLarge("third", "digest", endMs, more, false)).rejects.toThrow("the disk is full");
+    expect(journal.used).toEqual({ entries: 1, bytes: reply.length });
+    // Its parts are, and the entry that says so is not.
+    batch.mockImplementationOnce((fn) => write(fn)).mockRejectedValueOnce(new Error("the disk is full"));
+    await expect(journal.finishLarge("third", "digest", endMs, more, false)).rejects.toThrow("the disk is full");
+    expect(journal.used).toEqual({ entries: 2, bytes: reply.length + more.length });
+    clock.advance(1_000 + KEPT_AFTER_END_MS + 1);
+    await journal.sweep();
+    expect(journal.used).toEqual({ entries: 0, bytes: 0 });
+    expect(journal.piece("third", 0, 1)).toBeUndefined();
+  });
+
   it("gives a large reply in pieces from any offset, also after a restart, until it was drawn", async () => {
     const reply = randomBytes(20 * PART_BYTES + 77);
     const { bytes, sha256 } = await (await Journal.open({ store, clock })).finishLarge("l", "d", 5_000, reply, false);

@@ -30,7 +30,7 @@ const SHORT_REPLY_BYTES = 512;
 export const PART_BYTES = 64 * KIB;
 /** Parts that are written in one commit: others' commits wait behind it. */
 const PARTS_A_COMMIT = 16;
-/** Entries that one sweep forgets; the next goes on. */
+/** Entries that one sweep forgets, which takes some milliseconds of a turn; the next goes on. */
 const FORGOTTEN_A_SWEEP = 1_000;
 /** Milliseconds since 1970, as text that sorts. */
 const TIME_DIGITS = 15;
@@ -148,7 +148,12 @@ export class Journal {
   async finish(key: string, digest: string, endMs: number, body: string, hadStarted: boolean): Promise<void> {
     const size = Buffer.byteLength(body);
     const bytes = size <= SHORT_REPLY_BYTES ? 0 : size;
-    await this.#write(key, { state: "finished", digest, endMs, reply: body }, bytes, hadStarted);
+    await this.#store.batch((batch) => {
+      batch.put(this.#entries, key, { state: "finished", digest, endMs, reply: body });
+      // It was written with its start, and says the same.
+      if (!hadStarted || bytes > 0) batch.put(this.#ends, endKey(endMs, key), bytes);
+    });
+    this.#count(hadStarted ? 0 : 1, bytes);
   }
 
   /** Keeps a reply in parts, for somebody who draws them. */
@@ -161,31 +166,36 @@ export class Journal {
   ): Promise<LargeReply> {
     const full = fullness({ entries: 0, bytes: this.#used.bytes + reply.length }, this.#limits);
     if (full !== undefined) throw new JournalFull(full);
-    const commit = PARTS_A_COMMIT * PART_BYTES;
-    for (let from = 0; from < reply.length; from += commit) {
-      const until = Math.min(from + commit, reply.length);
+    // Before it is written: others look meanwhile whether there is room.
+    this.#count(hadStarted ? 0 : 1, reply.length);
+    let isFound = false;
+    try {
+      const commit = PARTS_A_COMMIT * PART_BYTES;
+      for (let from = 0; from < reply.length; from += commit) {
+        const until = Math.min(from + commit, reply.length);
+        await this.#store.batch((batch) => {
+          // With the first of them, so that parts whose writing breaks off are found, and counted, until their time has come.
+          if (from === 0) batch.put(this.#ends, endKey(endMs, key), reply.length);
+          for (let at = from; at < until; at += PART_BYTES) {
+            const part = reply.toString("base64", at, Math.min(at + PART_BYTES, reply.length));
+            batch.put(this.#parts, partKey(key, at / PART_BYTES), part);
+          }
+        });
+        isFound = true;
+      }
+      const large = { bytes: reply.length, sha256: createHash("sha256").update(reply).digest("hex") };
       await this.#store.batch((batch) => {
-        // With the first of them, so that parts whose writing breaks off are found when their time has come.
-        if (from === 0) batch.put(this.#ends, endKey(endMs, key), reply.length);
-        for (let at = from; at < until; at += PART_BYTES) {
-          const part = reply.toString("base64", at, Math.min(at + PART_BYTES, reply.length));
-          batch.put(this.#parts, partKey(key, at / PART_BYTES), part);
-        }
+        batch.put(this.#entries, key, { state: "finished", digest, endMs, reply: large });
       });
+      return large;
+    } catch (error) {
+      if (!isFound) this.#count(hadStarted ? 0 : -1, -reply.length);
+      throw error;
     }
-    const sha256 = createHash("sha256").update(reply).digest("hex");
-    const large = { bytes: reply.length, sha256 };
-    await this.#write(key, { state: "finished", digest, endMs, reply: large }, reply.length, hadStarted);
-    return large;
   }
 
-  async #write(key: string, entry: JournalEntry, bytes: number, hadStarted: boolean): Promise<void> {
-    await this.#store.batch((batch) => {
-      batch.put(this.#entries, key, entry);
-      // It was written with its start, and says the same.
-      if (!hadStarted || bytes > 0) batch.put(this.#ends, endKey(entry.endMs, key), bytes);
-    });
-    if (!hadStarted) this.#used.entries++;
+  #count(entries: number, bytes: number): void {
+    this.#used.entries += entries;
     this.#used.bytes += bytes;
   }
 
@@ -220,11 +230,11 @@ export class Journal {
     }
   }
 
-  /** Forgets what is over, some of it. It is to be called now and then. */
-  async sweep(): Promise<void> {
+  /** Forgets what is over, some of it. True: there is more, and it is to be called again soon; else now and then. */
+  async sweep(): Promise<boolean> {
     const to = timeText(this.now() - KEPT_AFTER_END_MS);
     const over = [...this.#ends.entries({ to, limit: FORGOTTEN_A_SWEEP })];
-    if (over.length === 0) return;
+    if (over.length === 0) return false;
     await this.#store.batch((batch) => {
       for (const [end] of over) {
         const key = end.slice(TIME_DIGITS + 1);
@@ -237,6 +247,7 @@ export class Journal {
       this.#used.entries--;
       this.#used.bytes -= bytes;
     }
+    return over.length === FORGOTTEN_A_SWEEP;
   }
 
   #dropParts(batch: Batch, key: string): void {

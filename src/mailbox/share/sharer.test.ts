@@ -14,7 +14,8 @@ import { openStore } from "../../store/local/store.js";
 import { BrokerLost, BrokerRefusal } from "../peer/broker-error.js";
 import type { BrokerLine, Delivery, LineEvents } from "../peer/line.js";
 import { Journal } from "./journal.js";
-import { MAX_LISTENS } from "./limits.js";
+import { KEPT_AFTER_END_MS } from "./journal-entry.js";
+import { MAX_LISTENS, TICK_MS } from "./limits.js";
 import { Sharer, type SharerOptions } from "./sharer.js";
 
 let dir: string;
@@ -504,6 +505,30 @@ describe("a sharer", () => {
     await sharer.drain(0);
     one.send("new");
     expect(one.released).toEqual(["waiting", "new"]);
+  });
+
+  it("forgets what is over as fast as a busy hour brings it, and looks for it once a minute else [bounded]", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      const { sharer, line } = await sharing();
+      await line();
+      const { journal } = sharer;
+      const endMs = journal.now() + 1_000;
+      for (let from = 0; from < 3_500; from += 500) {
+        await Promise.all(Array.from({ length: 500 }, (_, n) => journal.start(`k-${from + n}`, "digest", endMs, "t")));
+      }
+      const sweep = vi.spyOn(journal, "sweep");
+      clock.advance(1_000 + KEPT_AFTER_END_MS + 1);
+      for (const [n, left] of [2_500, 1_500, 500, 0].entries()) {
+        vi.advanceTimersByTime(TICK_MS);
+        await sweep.mock.results[n]?.value;
+        expect(journal.used.entries).toBe(left);
+      }
+      vi.advanceTimersByTime(4 * TICK_MS);
+      expect(sweep).toHaveBeenCalledTimes(4);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("drains no longer once it is stopped [drain]", async () => {
