@@ -10,6 +10,7 @@ import { ownerOf } from "../wire/address.js";
 import type { Deliver, LiveFrame, MessageName } from "../wire/frames.js";
 import { DeliveryRefusal, endText, refusalOf } from "./broker-texts.js";
 import { isDeadLetter } from "./dead-letters.js";
+import { EndWrites } from "./end-writes.js";
 import { HandOuts } from "./hand-outs.js";
 import { Heap } from "./heap.js";
 import { DEAD_SWEEP_MS, DEFAULT_END_MS, IDLE_LOOK_MS, LONGEST_WAIT_MS, MAX_END_MS, RETRY_MS } from "./limits.js";
@@ -66,6 +67,7 @@ export class Broker {
   readonly peers: LivePeers;
   readonly #mail: MailStore;
   readonly #handOuts: HandOuts;
+  readonly #ends: EndWrites;
   readonly #clock: ElapsedClock;
   readonly #log: Log;
   readonly #knows: BrokerOptions["knows"];
@@ -89,7 +91,9 @@ export class Broker {
     this.#mail = new MailStore(store, log);
     const resume = (mailbox: Mailbox, consumer: Consumer) => this.pause(mailbox.address, consumer, false);
     const look = (mailbox: Mailbox) => this.#look(mailbox);
-    this.#handOuts = new HandOuts({ mail: this.#mail, clock, log, mayAct, resume, look });
+    const isOurs = () => !this.#isClosed && mayAct();
+    this.#handOuts = new HandOuts({ mail: this.#mail, clock, log, mayAct: isOurs, resume, look });
+    this.#ends = new EndWrites(this.#mail, isOurs);
     this.peers = new LivePeers(() => clock.wall());
     this.#clock = clock;
     this.#log = log;
@@ -127,11 +131,13 @@ export class Broker {
       await this.#finishWith(sender, frame.acknowledges);
       return;
     }
-    if (answered !== undefined) answered.answer = { id, hash };
+    const answer = { id, hash, isStored: false };
+    if (answered !== undefined) answered.answer = answer;
     const done = this.#take(sender, frame, key, hash, asked);
     this.#storing.set(key, { to, hash, done, isCancelled: false });
     try {
       await done;
+      answer.isStored = true;
     } catch (error) {
       if (answered !== undefined) answered.answer = undefined;
       throw error;
@@ -443,11 +449,16 @@ export class Broker {
     else this.#due.moved(mailbox);
   }
 
-  /** A message ended without being finished: it goes, and whoever waits for its answer is told. */
+  /** A message ended without being finished: it goes, and whoever waits for its answer is told, unless that one has it. */
   #end(mailbox: Mailbox, ended: Ended): void {
     const { message, why, mayHaveRun, reason } = ended;
     const letter = message as Letter;
     this.#letters.delete(letter.key);
+    if (mailbox.isAnswered(letter)) {
+      this.#unreserve(letter.from, letter.id);
+      void this.#mail.remove([letter], "an answered message");
+      return;
+    }
     const text = endText(mailbox.address, why, mayHaveRun, reason);
     this.#log.info("a message ended unfinished", {
       mailbox: mailbox.address,
@@ -457,8 +468,13 @@ export class Broker {
     });
     const answer = letter.kind.endsWith(REQUEST) ? this.#answerTo(letter, text, mayHaveRun) : undefined;
     const dead = isDeadLetter(ended) ? { why: text, at: this.#clock.wall() } : undefined;
-    void this.#mail.end(letter, dead, answer?.record).then((sequence) => {
-      if (answer !== undefined) this.#answered(letter, answer, sequence);
+    this.#ends.write({
+      letter,
+      dead,
+      answer: answer?.record,
+      written: (sequence) => {
+        if (answer !== undefined && sequence !== undefined) this.#answered(answer, sequence);
+      },
     });
   }
 
@@ -481,16 +497,14 @@ export class Broker {
     }
     const hash = hashOf(from, kind, body);
     const about = this.#mailboxes.get(to)?.answerable(letter.sender, id, this.#clock.now());
-    if (about !== undefined) about.answer = { id: replyId, hash };
+    if (about !== undefined) about.answer = { id: replyId, hash, isStored: false };
     const bound = storedOf(mailbox.queue.foresee(kind));
     const header: Header = { to: from, from: to, id: replyId, kind, hash, at, leftMs: DEFAULT_END_MS, bound };
     return { mailbox, header, bytes, record: recordText(header, text) };
   }
 
-  #answered(letter: Letter, { mailbox, header, bytes }: Answer, sequence: number | undefined): void {
-    if (sequence !== undefined) this.#add(mailbox, header, sequence, bytes);
-    // What could not be written comes again after a restart, and keeps its room then.
-    else mailbox.queue.abandon(ownerOf(letter.to), header.kind, bytes);
+  #answered({ mailbox, header, bytes }: Answer, sequence: number): void {
+    this.#add(mailbox, header, sequence, bytes);
     this.#look(mailbox);
   }
 
@@ -572,6 +586,7 @@ export class Broker {
   close(): void {
     this.#isClosed = true;
     this.#account?.close();
+    this.#ends.close();
     clearTimeout(this.#timer);
     clearInterval(this.#sweep);
   }

@@ -40,17 +40,23 @@ export class DeadLetters {
     }
   }
 
-  /** Adds one in a batch, and drops what is too many or too old. */
-  add(batch: Batch, mailbox: string, record: string, why: string, atMs: number): void {
+  /** Adds one in a batch, and drops what is too many or too old. What it returns is for a batch that was not written. */
+  add(batch: Batch, mailbox: string, record: string, why: string, atMs: number): () => void {
     const head: DeadLetter = { mailbox, why, at: atMs };
     const entry = batch.append(this.#log, `${JSON.stringify(head).slice(0, -1)}${RECORD_MARK}${record}}`);
     const known = this.#of(mailbox);
     known.push({ entry, at: atMs });
+    const dropped: KnownLetter[] = [];
     for (let [first] = known; first !== undefined; [first] = known) {
       if (known.length <= MAX_DEAD_LETTERS && first.at > atMs - DEAD_LETTER_MS) break;
       known.shift();
+      dropped.push(first);
       batch.remove(this.#log, first.entry.sequence);
     }
+    return () => {
+      const left = this.#of(mailbox).filter((one) => one.entry !== entry);
+      this.#keep(mailbox, [...dropped, ...left]);
+    };
   }
 
   /** Those that are too old, by mailbox. */
@@ -104,7 +110,13 @@ export class DeadLetters {
 
   forget(mailbox: string, sequences: readonly number[]): void {
     const gone = new Set(sequences);
-    const left = (this.#known.get(mailbox) ?? []).filter(({ entry }) => !gone.has(entry.sequence));
+    this.#keep(
+      mailbox,
+      (this.#known.get(mailbox) ?? []).filter(({ entry }) => !gone.has(entry.sequence)),
+    );
+  }
+
+  #keep(mailbox: string, left: KnownLetter[]): void {
     if (left.length === 0) this.#known.delete(mailbox);
     else this.#known.set(mailbox, left);
   }

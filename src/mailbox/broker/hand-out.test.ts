@@ -450,18 +450,6 @@ describe("what ended unfinished", () => {
     expect(waiting().filter((kind) => kind === "mcp_reply")).toHaveLength(1);
   });
 
-  it("keeps no room for an answer that could not be written [bounded]", async () => {
-    await deliver("m-1");
-    expect(inbox()).toBeDefined();
-    store.isHolding = true;
-    nowMs += hour + 1;
-    await vi.advanceTimersByTimeAsync(2_000);
-    expect(store.waiting).toBe(1);
-    store.fail();
-    await turn();
-    expect(inbox()).toBeUndefined();
-  });
-
   it("is kept for a week, whether another follows or not, and whoever starts the broker again [bounded]", async () => {
     const taker = new Taker("J1", 100);
     taker.onMessage = (id) => {

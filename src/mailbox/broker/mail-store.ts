@@ -27,6 +27,15 @@ interface Found {
   readonly isRebound: boolean;
 }
 
+/** What is written of a message that ended unfinished. */
+export interface EndWrite {
+  readonly letter: Letter;
+  /** Why it is kept as a dead letter, and since when; undefined where it is not. */
+  readonly dead: { readonly why: string; readonly at: number } | undefined;
+  /** The record of the answer that goes out for it. */
+  readonly answer: string | undefined;
+}
+
 export class MailStore {
   readonly dead: DeadLetters;
   readonly #store: Store;
@@ -112,20 +121,22 @@ export class MailStore {
     void this.#write("that messages were acknowledged", (batch) => this.#removeAllIn(batch, letters), options);
   }
 
-  /** One ended unfinished: resolves with the sequence number of the answer that goes out for it, if there is one. */
+  /** One ended unfinished. Resolves with the place of the answer that goes out for it; undefined where it could not be written. */
   async end(
-    letter: Letter,
-    dead: { why: string; at: number } | undefined,
-    answer?: string,
-  ): Promise<number | undefined> {
+    { letter, dead, answer }: EndWrite,
+    isAgain: boolean,
+  ): Promise<{ readonly answer: number | undefined } | undefined> {
     const record = dead === undefined ? undefined : this.#mail.get(letter.sequence);
     let added: Appended | undefined;
-    const isWritten = await this.#write("the end of a message", (batch) => {
+    let undo: (() => void) | undefined;
+    const write = (batch: Batch) => {
       this.#removeIn(batch, letter);
-      if (dead !== undefined && record !== undefined) this.dead.add(batch, letter.to, record, dead.why, dead.at);
+      if (dead !== undefined && record !== undefined) undo = this.dead.add(batch, letter.to, record, dead.why, dead.at);
       if (answer !== undefined) added = batch.append(this.#mail, answer);
-    });
-    return isWritten ? added?.sequence : undefined;
+    };
+    if (await this.#write("the end of a message", write, undefined, isAgain)) return { answer: added?.sequence };
+    undo?.();
+    return undefined;
   }
 
   /** A dead letter goes, and what it becomes comes, in one commit. */
@@ -164,12 +175,12 @@ export class MailStore {
     if (isRebound) batch.delete(this.#bindings, String(sequence));
   }
 
-  /** Never rejects. */
-  #write(what: string, fn: (batch: Batch) => void, options?: BatchOptions): Promise<boolean> {
+  /** Never rejects. What is tried again and again is told of the first time. */
+  #write(what: string, fn: (batch: Batch) => void, options?: BatchOptions, isAgain = false): Promise<boolean> {
     return this.#store.batch(fn, options).then(
       () => true,
       (error: Error) => {
-        this.#log.error(`a broker could not write ${what}`, { why: error.message });
+        this.#log[isAgain ? "debug" : "error"](`a broker could not write ${what}`, { why: error.message });
         return false;
       },
     );

@@ -94,7 +94,7 @@ export interface Answerable extends HandedTo {
   /** The correlation id that it had of its own. */
   readonly correlationId: string | undefined;
   /** The first answer counts. */
-  answer: { readonly id: string; readonly hash: string } | undefined;
+  answer: { readonly id: string; readonly hash: string; isStored: boolean } | undefined;
 }
 
 export class Mailbox {
@@ -149,6 +149,12 @@ export class Mailbox {
       if (known !== undefined) return known;
     }
     return undefined;
+  }
+
+  /** Whether the answer to this message is on disk: its consumer only did not say that it is finished. */
+  isAnswered({ key, sequence }: Letter): boolean {
+    const known = this.#known(key);
+    return known?.sequence === sequence && known.answer?.isStored === true;
   }
 
   /** Whose message a consumer means: bare ones name messages by their ids alone. */
