@@ -28,13 +28,14 @@ class Peer implements PeerSocket {
   readonly waiting = 0;
   readonly told: Record<string, unknown>[] = [];
   readonly beats: number[] = [];
+  readonly connection: PeerConnection;
   #events: SocketEvents | undefined;
 
   constructor(version: number | undefined, held?: HeldBytes, broker: object = quick, over: Partial<Greeted> = {}) {
     const peer = { id: "worker", role: "researcher", maySendTo: undefined };
     const { address = "worker", ...others } = over;
     const options = { log, peer, held, identify: () => undefined, onEnd() {}, onRefused() {}, ...others };
-    new PeerConnection(this, { ...options, broker: broker as never });
+    this.connection = new PeerConnection(this, { ...options, broker: broker as never });
     this.say({ kind: "hello", agent: { session_id: address }, version });
     this.told.length = 0;
   }
@@ -133,6 +134,54 @@ describe("what a peer hears of its deliveries", () => {
     peer.end();
     await vi.advanceTimersByTimeAsync(1_000);
     expect(peer.told).toHaveLength(1);
+  });
+});
+
+describe("a peer that was sent away", () => {
+  const deliver = vi.fn(() => Promise.resolve());
+  const left: unknown[] = [];
+  const broker = {
+    ...quick,
+    deliver,
+    subscribe() {},
+    peers: { ...quick.peers, leave: () => void left.push("its place") },
+    unsubscribe: (address: string) => void left.push(address),
+  };
+  beforeEach(() => {
+    deliver.mockClear();
+    left.length = 0;
+  });
+
+  it("says nothing that counts while its socket takes its time to close, and has no second hello [only-is-all]", async () => {
+    const refused: string[] = [];
+    const peer = new Peer(1, undefined, broker, { address: "studio", onRefused: (why) => void refused.push(why) });
+    for (const address of ["studio", "worker"]) peer.say({ kind: "hello", agent: { session_id: address } });
+    peer.deliver("m-1");
+    await turn();
+    expect(refused).toHaveLength(1);
+    expect(peer.told).toEqual([]);
+    expect(deliver).not.toHaveBeenCalled();
+  });
+
+  it("because its token has ended gives back at once what it holds, and sends nothing more [token-ends]", async () => {
+    const peer = new Peer(1, undefined, broker);
+    peer.say({ kind: "subscribe" });
+    peer.connection.expel("the token has ended");
+    expect(left).toEqual(["its place", "worker"]);
+    peer.deliver("m-1");
+    peer.say({ kind: "subscribe" });
+    peer.end();
+    await turn();
+    expect(deliver).not.toHaveBeenCalled();
+    expect(left).toHaveLength(2);
+  });
+
+  it("because its broker stops is told what is on disk before that", async () => {
+    const peer = new Peer(1, undefined, broker);
+    peer.deliver("m-1");
+    await turn();
+    peer.connection.end("the broker stops");
+    expect(peer.told).toEqual([{ kind: "delivered", id: "m-1" }]);
   });
 });
 

@@ -115,6 +115,8 @@ export class PeerConnection implements SocketEvents {
   #hello: Hello | undefined;
   #consumer: Consumer | undefined;
   #isFull: boolean = false;
+  /** It was sent away: nothing that it says counts, though the socket may take a while to close. */
+  #isSentAway: boolean = false;
   /** It was full when somebody came or left whom it watches. */
   #missedPresence: boolean = false;
   #underWay = 0;
@@ -140,11 +142,14 @@ export class PeerConnection implements SocketEvents {
 
   /** The broker goes: the peer may come back. */
   end(why: string): void {
+    if (this.#delivered.length > 0) this.#tellAllDelivered();
     this.#socket.close(Close.goingAway, why);
   }
 
   /** Its token is good for nothing any more: it need not come back. */
   expel(why: string): void {
+    this.#isSentAway = true;
+    this.#leave();
     this.#socket.close(Close.policy, why);
   }
 
@@ -161,6 +166,7 @@ export class PeerConnection implements SocketEvents {
   }
 
   #onFrame(bytes: number, read: () => ClientFrame): void {
+    if (this.#isSentAway) return;
     let kind: string | undefined;
     try {
       const frame = read();
@@ -194,11 +200,19 @@ export class PeerConnection implements SocketEvents {
     clearTimeout(this.#recount);
     this.#holder?.release();
     this.#holder = undefined;
-    if (this.#live !== undefined) this.#options.broker.peers.leave(this.#live);
-    if (this.#sender !== undefined && this.#consumer !== undefined) {
-      this.#options.broker.unsubscribe(this.#sender.address, this.#consumer);
-    }
+    this.#leave();
     this.#options.onEnd();
+  }
+
+  /** Nobody is there any more, and what it had is for the next. */
+  #leave(): void {
+    const { broker } = this.#options;
+    if (this.#live !== undefined) broker.peers.leave(this.#live);
+    if (this.#sender !== undefined && this.#consumer !== undefined) {
+      broker.unsubscribe(this.#sender.address, this.#consumer);
+    }
+    this.#live = undefined;
+    this.#consumer = undefined;
   }
 
   // ── Hello ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -236,6 +250,7 @@ export class PeerConnection implements SocketEvents {
   }
 
   #refuse(reason: string): void {
+    this.#isSentAway = true;
     this.#options.onRefused(reason);
     this.#tellError(reason);
     this.#socket.close(Close.policy, reason);

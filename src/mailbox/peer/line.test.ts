@@ -284,8 +284,11 @@ describe("live frames", () => {
     expect(other.lives).toEqual([]);
     expect(bare.left).toEqual([]);
     expect(worker.line.live("studio", undefined, JSON.stringify("x".repeat(MAX_LIVE_BYTES)))).toBe(false);
-    bare.send({ kind: "live", to: "studio", body: "x".repeat(MAX_LIVE_BYTES) });
-    expect(await bare.next("error")).toMatchObject({ reason: expect.stringContaining("live frame") });
+    // Bytes are meant, and not characters.
+    for (const body of ["x".repeat(MAX_LIVE_BYTES), "\u20ac".repeat(MAX_LIVE_BYTES / 3)]) {
+      bare.send({ kind: "live", to: "studio", body });
+      expect(await bare.next("error")).toMatchObject({ reason: expect.stringContaining("live frame") });
+    }
     expect([...test.store.log("mail").entries()]).toEqual([]);
   });
 

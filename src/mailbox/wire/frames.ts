@@ -207,7 +207,9 @@ function readDeliver(frame: JsonObject, text: string): Deliver {
 }
 
 function readLive(frame: JsonObject, text: string): LiveFrame {
-  if (text.length > MAX_LIVE_BYTES) throw new FrameError(`a live frame has at most ${MAX_LIVE_BYTES} bytes`);
+  // A character has at most three bytes.
+  const isLong = text.length > MAX_LIVE_BYTES / 3 && Buffer.byteLength(text) > MAX_LIVE_BYTES;
+  if (isLong) throw new FrameError(`a live frame has at most ${MAX_LIVE_BYTES} bytes`);
   const correlation = frame["correlation_id"] ?? undefined;
   return {
     kind: "live",
