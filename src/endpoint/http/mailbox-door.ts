@@ -6,7 +6,7 @@ import { SHARER_ROLE } from "../../contracts/settings.js";
 import { DENIED } from "../../protocol/errors.js";
 import type { Socket } from "../../sockets/socket.js";
 import type { Pair } from "./pair-door.js";
-import { type Door, refused } from "./upgrade-door.js";
+import { type Door, refused, type Upgrade } from "./upgrade-door.js";
 
 export const MAILBOX_PATH = "mailboxes";
 
@@ -17,7 +17,7 @@ const MAX_MAILBOX_CONNECTIONS = 16_000;
 export interface MailboxRegistry {
   /** Whether this one has a mailbox to offer tools in, or some to send to. */
   mayCome(principal: Principal): boolean;
-  adopt(socket: Socket, principal: Principal | undefined): void;
+  adopt(socket: Socket, principal: Principal | undefined, claim: Upgrade["claim"]): void;
   readonly pair: Pair;
 }
 
@@ -35,7 +35,7 @@ export function mailboxDoor(registry: MailboxRegistry): Door {
         ? undefined
         : refused(403, DENIED, `This token is for ${isFor}, and may send to no mailbox. ${howToGetIn()}`),
     howToGetIn,
-    adopt: (_name, socket, { principal }) => registry.adopt(socket, principal),
+    adopt: (_name, socket, { principal, claim }) => registry.adopt(socket, principal, claim),
   };
 }
 

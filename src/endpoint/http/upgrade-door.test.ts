@@ -12,7 +12,7 @@ import { NO_EVENTS, type Socket } from "../../sockets/socket.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
 import { HostCheck } from "./checks.js";
 import type { ExecutorRegistry } from "./executor-door.js";
-import { type Door, OWN_PLACES, refused, UpgradeDoors } from "./upgrade-door.js";
+import { type Door, OWN_PLACES, refused, type Upgrade, UpgradeDoors } from "./upgrade-door.js";
 
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
 const SOON = { timeout: 30_000, interval: 10 };
@@ -286,6 +286,50 @@ describe("an endpoint that executors dial in to", () => {
     const { port, endpoint } = await start();
     endpoint.admitExecutors(undefined);
     expect(await refusal(dial(port))).toMatchObject({ status: 404 });
+  });
+});
+
+describe("a door whose tokens come later", () => {
+  it("counts a connection among those of its token once that has come: no token has all places [bounded]", async () => {
+    const everyone = (id: string) => ({ id, role: "sharer" });
+    const doors = new UpgradeDoors({
+      hosts: new HostCheck([], []),
+      authenticate: everyone,
+      everybody: undefined,
+    });
+    const came: Upgrade[] = [];
+    doors.open({
+      path: "mailboxes",
+      role: "sharer",
+      hasNames: false,
+      takesTokenLater: true,
+      maxConnections: 4,
+      judge: () => undefined,
+      howToGetIn: () => "",
+      adopt: (_name, _socket, upgrade) => void came.push(upgrade),
+    });
+    const server = createServer().on("upgrade", (...upgrade) => doors.upgrade(...upgrade));
+    const port = await listenOnLoopback(server);
+    const dialled: WebSocket[] = [];
+    for (let n = 1; n <= 4; n++) {
+      const ws = dial(port, "/mailboxes", {});
+      dialled.push(ws);
+      await once(ws, "open");
+      await vi.waitFor(() => expect(came).toHaveLength(n), SOON);
+    }
+    const claim = (n: number, id: string) => came[n]?.claim(everyone(id));
+    expect([0, 1, 2].map((n) => claim(n, "studio"))).toEqual([undefined, undefined, undefined]);
+    expect(claim(3, "studio")).toContain("This token has 3 connections here already");
+    expect(claim(3, "attic")).toBeUndefined();
+    // Saying it twice counts once, and what has closed counts no more.
+    expect(claim(0, "studio")).toBeUndefined();
+    dialled[0]?.terminate();
+    await vi.waitFor(() => expect(doors.connections).toBe(3), SOON);
+    expect(claim(0, "attic")).toBeUndefined();
+    const again = dial(port, "/mailboxes", { authorization: "Bearer studio" });
+    await once(again, "open");
+    expect(doors.connections).toBe(4);
+    server.close();
   });
 });
 

@@ -54,6 +54,11 @@ export interface Upgrade {
   readonly principal: Principal | undefined;
   /** The address and the port that it came from. */
   readonly address: string;
+  /**
+   * For a token that came later: the connection counts among those of this one from now on. Returns why it cannot stay, where they
+   * are too many.
+   */
+  claim(principal: Principal): string | undefined;
 }
 
 /** Said with 503: which of them were revoked meanwhile is known elsewhere. */
@@ -81,6 +86,11 @@ interface Admitted {
   readonly door: Door;
   readonly name: string;
   readonly principal: Principal | undefined;
+}
+
+/** What an open connection is counted under; undefined once it has closed. */
+interface Place {
+  of: string | undefined;
 }
 
 /** Of the places of a door, what one token may hold: the others always find some. */
@@ -143,15 +153,18 @@ export class UpgradeDoors {
       refuseUpgrade(socket, found);
       return;
     }
-    const counted = [found.door.path, placesOf(found.door, found.principal)];
-    for (const one of counted) this.#count(one, 1);
+    const { door, principal } = found;
+    const place: Place = { of: placesOf(door, principal) };
+    for (const one of [door.path, placesOf(door, principal)]) this.#count(one, 1);
     socket.once("close", () => {
-      for (const one of counted) this.#count(one, -1);
+      this.#count(door.path, -1);
+      if (place.of !== undefined) this.#count(place.of, -1);
+      place.of = undefined;
     });
     // Nobody else listens until it is a WebSocket.
     socket.on("error", () => {});
     // The library may be gone, where the gateway was installed anew while it runs.
-    this.#admit(req, socket, head, found).catch(() => socket.destroy());
+    this.#admit(req, socket, head, found, place).catch(() => socket.destroy());
   }
 
   #count(of: string, change: 1 | -1): void {
@@ -160,7 +173,13 @@ export class UpgradeDoors {
     else this.#connections.set(of, count);
   }
 
-  async #admit(req: IncomingMessage, socket: Duplex, head: Buffer, { door, name, principal }: Admitted): Promise<void> {
+  async #admit(
+    req: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    { door, name, principal }: Admitted,
+    place: Place,
+  ): Promise<void> {
     // The library is loaded with the first that comes.
     this.#webSockets ??= import("ws").then(
       (ws) => new ws.WebSocketServer({ ...SOCKET_OPTIONS, noServer: true, clientTracking: false }),
@@ -169,12 +188,34 @@ export class UpgradeDoors {
     const { remoteAddress = "unknown", remotePort } = req.socket;
     const address = `${remoteAddress.replace(/^::ffff:/, "")}:${remotePort}`;
     server.handleUpgrade(req, socket, head, (ws) => {
-      this.#halfRead.watch(placesOf(door, principal), req.socket, ws, (why) => {
+      const tooMuch = (why: string) => {
         this.#options.log?.({ kind: "refused", status: 503, path: `/${door.path}`, why });
         ws.terminate();
-      });
-      door.adopt(name, new Socket(ws, req.socket, "none"), { req, principal, address });
+      };
+      const watched = { connections: door.maxConnections, wire: req.socket, messages: ws, tooMuch };
+      const readFor = this.#halfRead.watch(placesOf(door, principal), watched);
+      const claim = (owner: Principal) => this.#claim(door, owner, place, readFor);
+      door.adopt(name, new Socket(ws, req.socket, "none"), { req, principal, address, claim });
     });
+  }
+
+  #claim(door: Door, owner: Principal, place: Place, readFor: (owner: string) => void): string | undefined {
+    const of = placesOf(door, owner);
+    if (place.of === undefined || place.of === of) return undefined;
+    const tooMany = this.#tooManyOf(door, of);
+    if (tooMany !== undefined) return tooMany;
+    this.#count(place.of, -1);
+    this.#count(of, 1);
+    place.of = of;
+    readFor(of);
+    return undefined;
+  }
+
+  /** Why a token that has so many of the places gets no other. */
+  #tooManyOf({ maxConnections }: Door, of: string): string | undefined {
+    const own = Math.ceil(maxConnections * OWN_PLACES);
+    if ((this.#connections.get(of) ?? 0) < own) return undefined;
+    return `This token has ${own} connections here already, and the rest is for others.`;
   }
 
   #doorAt(path: string): { readonly door: Door; readonly name: string } | undefined {
@@ -224,12 +265,9 @@ export class UpgradeDoors {
     if ((this.#connections.get(door.path) ?? 0) >= door.maxConnections) {
       return refused(503, LIMIT, `There are ${door.maxConnections} ${door.path} here already.`);
     }
-    const own = Math.ceil(door.maxConnections * OWN_PLACES);
     const isOwn = principal !== undefined && principal !== everybody;
-    if (isOwn && (this.#connections.get(placesOf(door, principal)) ?? 0) >= own) {
-      return refused(503, LIMIT, `This token has ${own} connections here already, and the rest is for others.`);
-    }
-    return { door, name, principal };
+    const tooMany = isOwn ? this.#tooManyOf(door, placesOf(door, principal)) : undefined;
+    return tooMany === undefined ? { door, name, principal } : refused(503, LIMIT, tooMany);
   }
 }
 

@@ -8,6 +8,8 @@ import { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import { RefusalLog } from "../refusal-log.js";
 import { Mailboxes } from "./mailboxes.js";
 
+const noClaim = () => undefined;
+
 let mailboxes: Mailboxes;
 afterEach(() => mailboxes.close());
 
@@ -43,11 +45,38 @@ describe("a gateway's mailboxes", () => {
     const hello = Buffer.from('{"kind":"hello","agent":{"session_id":"studio"},"token":"tw_old"}');
     for (let peer = 0; peer < 1_000; peer++) {
       const [near, far] = LocalEnd.pair();
-      mailboxes.adopt(near as never, undefined);
+      mailboxes.adopt(near as never, undefined, noClaim);
       far.send(hello);
     }
     await expect.poll(() => warned.length).toBe(1);
     expect(warned[0]).toContain("the token is not known here");
+  });
+
+  it("count a peer whose token comes with its hello among that token's, and send it away where those are too many [bounded]", async () => {
+    const tokens = { tw_good: { id: "studio", role: "sharer" }, tw_many: { id: "many", role: "sharer" } };
+    const authenticate = (token: string) => tokens[token as keyof typeof tokens];
+    const state = { store: new HeldStore().asStore, tokens: { has: () => true, authenticate } };
+    mailboxes = new Mailboxes(state as never, SILENT, new HeldBytes(), () => {});
+    mailboxes.acceptOn({ isForEverybody: false, admitMailboxes() {} });
+    mailboxes.apply(true);
+    await mailboxes.operator();
+    const claimed: string[] = [];
+    const answerTo = (token: string, id: string) => {
+      const [near, far] = LocalEnd.pair();
+      const told = new Promise<string>((resolve) => {
+        far.attach({ onMessage: (bytes) => resolve(bytes.toString()), onDrain() {}, onClose() {} });
+      });
+      mailboxes.adopt(near as never, undefined, (owner) => {
+        claimed.push(owner.id);
+        return owner.id === "many" ? "This token has 12000 connections here already" : undefined;
+      });
+      far.send(JSON.stringify({ kind: "hello", agent: { session_id: id }, token }));
+      return told;
+    };
+    expect(await answerTo("tw_good", "studio")).toContain("welcome");
+    expect(await answerTo("tw_many", "many")).toContain("This token has 12000 connections here already");
+    expect(await answerTo("tw_nobody", "studio")).toContain("the token is not known here");
+    expect(claimed).toEqual(["studio", "many"]);
   });
 
   it("that could not be opened are tried again by themselves, say so in status, and send peers away until then [mail-anywhere]", async () => {
@@ -83,7 +112,7 @@ describe("a gateway's mailboxes", () => {
       };
       await hasFailed();
       const closed: unknown[] = [];
-      mailboxes.adopt({ close: (code: number, why: string) => closed.push([code, why]) } as never, undefined);
+      mailboxes.adopt({ close: (code: number, why: string) => closed.push([code, why]) } as never, undefined, noClaim);
       await until(() => closed.length === 1);
       expect(closed).toEqual([[1001, expect.stringContaining(problem)]]);
       for (const waitMs of [1_000, 2_000]) {

@@ -12,6 +12,7 @@ import type { BrokerLine, LineEvents } from "../../mailbox/peer/line.js";
 import type { openLocalLine } from "../../mailbox/peer/local-line.js";
 import type { SharedOperator } from "../../mailbox/shared/shared-operator.js";
 import { ownerOf } from "../../mailbox/wire/address.js";
+import { FrameError } from "../../mailbox/wire/frame-error.js";
 import type { Hello } from "../../mailbox/wire/frames.js";
 import type { Log } from "../../observe/log.js";
 import { type BackoffLimits, backoffCeiling } from "../../runtime/backoff.js";
@@ -58,6 +59,18 @@ export type BrokerModule = Omit<typeof import("../../mailbox/broker/open-broker.
 interface NewCode {
   readonly code: string;
   readonly expiresInMs: number;
+}
+
+/** Who this is, by its hello. */
+type Identify = (hello: Hello, connection: MailConnection) => Peer | undefined;
+
+/** What is known of somebody who comes, and how more is found out. */
+interface Came {
+  readonly peer?: Peer | undefined;
+  readonly principal?: Principal | undefined;
+  readonly identify?: Identify;
+  /** Nobody is asked for a token. */
+  readonly isEverybody?: boolean;
 }
 
 /** The gateway as a worker at its own broker. */
@@ -127,14 +140,19 @@ export class Mailboxes {
     return role === SHARER_ROLE || maySendTo !== undefined;
   }
 
-  adopt(socket: Socket, principal: Principal | undefined): void {
+  /** `claim` says whose the connection is, where its token comes with its hello; it returns why it cannot stay. */
+  adopt(socket: Socket, principal: Principal | undefined, claim: (owner: Principal) => string | undefined): void {
     const isEverybody = this.#isOpen;
     void Promise.resolve(this.#parts).then((parts) => {
       if (!this.#isWanted) socket.destroy("there are no mailboxes here");
       else if (parts === undefined) socket.close(GOING_AWAY, this.#none);
       else if (this.#isLeaving) socket.close(GOING_AWAY, "the gateway stops: come back, to another one");
-      else if (isEverybody || principal === undefined) this.#serve(parts, socket, undefined, undefined, isEverybody);
-      else this.#serve(parts, socket, peerOf(principal), principal);
+      else if (isEverybody) this.#serve(parts, socket, { identify: openPeer, isEverybody });
+      else if (principal !== undefined) this.#serve(parts, socket, { peer: peerOf(principal), principal });
+      else {
+        const identify: Identify = (hello, connection) => this.#identify(hello, connection, claim);
+        this.#serve(parts, socket, { identify });
+      }
     });
   }
 
@@ -144,7 +162,7 @@ export class Mailboxes {
   async openLine(address: string, events: LineEvents, signal: AbortSignal): Promise<BrokerLine> {
     const parts = await this.#parts;
     if (parts === undefined || !this.#isWanted) throw new Error(this.#none);
-    const accept = (end: PeerSocket) => this.#serve(parts, end, OWN_PEER);
+    const accept = (end: PeerSocket) => this.#serve(parts, end, { peer: OWN_PEER });
     return parts.openLocalLine(accept, { address, kinds: ["mcp_reply"], signal }, events);
   }
 
@@ -236,13 +254,11 @@ export class Mailboxes {
   #serve(
     { pairings, begin }: OpenMailboxes,
     socket: PeerSocket,
-    peer: Peer | undefined,
-    principal?: Principal,
-    isEverybody = false,
+    { peer, principal, identify, isEverybody = false }: Came,
   ): void {
     const connection: MailConnection = begin(socket, {
       peer,
-      identify: (token, hello) => (isEverybody ? openPeer(hello) : this.#identify(connection, token)),
+      identify: (_token, hello) => identify?.(hello, connection),
       onEnd: () => this.#connections.delete(connection),
       onRefused: (why) => this.#refused({ status: POLICY_VIOLATION, path: "/mailboxes", why }),
       ...(isEverybody ? {} : { pair: (mailbox, role) => this.#newCode(pairings, mailbox, role) }),
@@ -251,9 +267,16 @@ export class Mailboxes {
     if (peer === OWN_PEER) this.#own.add(connection);
   }
 
-  #identify(connection: MailConnection, token: string | undefined): Peer | undefined {
+  /** Throws a FrameError where the token has too many connections. */
+  #identify(
+    { token }: Hello,
+    connection: MailConnection,
+    claim: (owner: Principal) => string | undefined,
+  ): Peer | undefined {
     const principal = token === undefined ? undefined : this.#state.tokens.authenticate(token, systemClock.wall());
     if (principal === undefined || !this.mayCome(principal)) return undefined;
+    const tooMany = claim(principal);
+    if (tooMany !== undefined) throw new FrameError(tooMany);
     this.#connections.set(connection, principal);
     return peerOf(principal);
   }

@@ -31,7 +31,7 @@ it("may answer its last 10,000 messages, and not many more", () => {
 
 it("knows a message that comes again long after as the one that was answered, and another of its id as another", () => {
   const mailbox = new Mailbox("studio", "studio", undefined);
-  const answer = { id: "r", hash: "h" };
+  const answer = { id: "r", hash: "h", isStored: true };
   const answerOf = () => mailbox.answerable("worker", "again", 0)?.answer;
   handOut(mailbox, "again", 1, 5_000);
   const first = mailbox.answerable("worker", "again", 0);
