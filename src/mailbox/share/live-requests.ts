@@ -6,6 +6,7 @@ import type { MailboxCall, MailboxService } from "../../contracts/mailbox.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { objectIn } from "../../runtime/words/json-values.js";
 import type { BrokerLine } from "../peer/line.js";
+import { ownerOf } from "../wire/address.js";
 import type { ReceivedLive } from "../wire/broker-frames.js";
 import { type Journal, PART_BYTES } from "./journal.js";
 import { MAX_LISTENS } from "./limits.js";
@@ -20,6 +21,8 @@ export interface LiveRequestsOptions {
 }
 
 interface Listen {
+  /** The id of the worker's token. */
+  readonly owner: string;
   readonly call: MailboxCall;
   /** Whoever listens is told, and may ask again. */
   tellEnd(why: string): void;
@@ -29,6 +32,8 @@ export class LiveRequests {
   readonly #options: LiveRequestsOptions;
   /** By who listens and the id that it gave. The oldest is first. */
   readonly #listens = new Map<string, Listen>();
+  /** The same of each worker: their keys, the oldest first. */
+  readonly #keysOf = new Map<string, Set<string>>();
 
   constructor(options: LiveRequestsOptions) {
     this.#options = options;
@@ -56,29 +61,51 @@ export class LiveRequests {
   #listen(line: BrokerLine, { from, role, body }: ReceivedLive, id: string): void {
     const key = listenKey(from, id);
     this.#end(key, "It was asked for again.");
-    const [oldest] = this.#listens.keys();
-    if (this.#listens.size >= MAX_LISTENS && oldest !== undefined) {
-      const why = `${MAX_LISTENS} others listen to this machine, which is its limit: the oldest made room.`;
-      this.#listens.get(oldest)?.tellEnd(why);
-      this.#end(oldest, why);
-    }
+    const owner = ownerOf(from);
+    this.#makeRoom(owner);
     const call: MailboxCall = {
       principal: this.#options.principalOf(from, role),
       body,
       begin: () => Promise.resolve(),
       notify: (text) => void line.live(from, id, notificationBody(text)),
       reply: (answer) => {
-        if (this.#listens.get(key)?.call === call) this.#listens.delete(key);
+        if (this.#listens.get(key)?.call === call) this.#forget(key);
         const message = answer.kind === "body" ? undefined : answer.bytes.toString();
         line.live(from, id, message === undefined ? withOp(answer as { json: string }) : replyBody(message));
       },
       onCancel: undefined,
     };
+    const keys = this.#keysOf.get(owner);
+    if (keys === undefined) this.#keysOf.set(owner, new Set([key]));
+    else keys.add(key);
     this.#listens.set(key, {
+      owner,
       call,
       tellEnd: (error) => void line.live(from, id, JSON.stringify({ op: "reply", error })),
     });
     this.#options.service.serve(call);
+  }
+
+  /** Who has listened longest makes room; where half of all are one worker's, that one's own. */
+  #makeRoom(owner: string): void {
+    const own = this.#keysOf.get(owner);
+    const isOwn = own !== undefined && own.size * 2 >= MAX_LISTENS;
+    if (!isOwn && this.#listens.size < MAX_LISTENS) return;
+    const [oldest] = isOwn ? own : this.#listens.keys();
+    if (oldest === undefined) return;
+    const why = isOwn
+      ? `${own.size} of your agents listen to this machine, which is half of its limit: the oldest made room.`
+      : `${MAX_LISTENS} others listen to this machine, which is its limit: the oldest made room.`;
+    this.#listens.get(oldest)?.tellEnd(why);
+    this.#end(oldest, why);
+  }
+
+  #forget(key: string): void {
+    const owner = this.#listens.get(key)?.owner ?? "";
+    this.#listens.delete(key);
+    const keys = this.#keysOf.get(owner);
+    keys?.delete(key);
+    if (keys?.size === 0) this.#keysOf.delete(owner);
   }
 
   /** What cannot be taken out now goes with its entry. */
@@ -90,7 +117,7 @@ export class LiveRequests {
   #end(key: string, why: string): void {
     const listen = this.#listens.get(key);
     if (listen === undefined) return;
-    this.#listens.delete(key);
+    this.#forget(key);
     listen.call.onCancel?.(why);
   }
 
