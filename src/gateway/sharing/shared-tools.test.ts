@@ -198,6 +198,12 @@ describe("tools that are shared through a broker", () => {
     bare.send({ kind: "cancel", to: "studio", correlation_id: "cancelled" });
     await until("its end", () => labels("slow__cancelled"));
 
+    const slow = call("slow__sleep", { ms: 600_000, label: "too slow" });
+    bare.deliver("studio", "slow", slow, { left_ms: 500 });
+    expect(await bare.replyTo("slow")).toMatchObject({
+      error: expect.stringContaining("The deadline of the call has passed"),
+    });
+
     const other = await client("worker-2#bare", "other-token");
     other.deliver("barn", "ended", {}, { left_ms: 1 });
     expect(await other.replyTo("ended")).toMatchObject({ outcome: "not run" });

@@ -6,7 +6,7 @@ import { HeldStore } from "../../../test/fixtures/mailbox/held-store.js";
 import { ElapsedClock } from "../elapsed-clock.js";
 import type { Deliver } from "../wire/frames.js";
 import { Broker } from "./broker.js";
-import { RETRY_MS } from "./limits.js";
+import { QUEUE_LIMITS, RETRY_MS } from "./limits.js";
 import type { Consumer } from "./queue-terms.js";
 import { messageOf } from "./record.js";
 
@@ -30,12 +30,14 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function say(from: string, to: string, id: string, correlationId?: string): Promise<void> {
+function say(from: string, to: string, id: string, correlationId?: string, endsIn = HOUR_MS): Promise<void> {
   const kind = correlationId === undefined ? "mcp_request" : "mcp_reply";
-  const leftMs = correlationId === undefined ? HOUR_MS : 2 * HOUR_MS;
+  const leftMs = correlationId === undefined ? endsIn : 2 * HOUR_MS;
   const message = { id, kind, body: '{"result":{}}', correlationId };
   const frame: Deliver = { kind: "deliver", to, message, leftMs, acknowledges: undefined };
-  return broker.deliver({ address: from, owner: from, role: "researcher", maySendTo: undefined }, frame);
+  // Who shares may answer, and nothing else.
+  const maySendTo = from === "studio" ? new Set<string>() : undefined;
+  return broker.deliver({ address: from, owner: from, role: "researcher", maySendTo }, frame);
 }
 
 /** The messages on disk: what they answer, and how. */
@@ -84,6 +86,25 @@ describe("what ended unfinished", () => {
     expect([dead(), inInbox()]).toEqual([2, 3]);
     await vi.advanceTimersByTimeAsync(10 * RETRY_MS);
     expect(stored()).toHaveLength(3);
+  });
+
+  it("may be said by whoever has the message, after its end too, as long as that one has it [unknown-is-said]", async () => {
+    const second = 1_000;
+    for (const id of ["m-1", "m-2"]) await say("worker-1", "studio", id, undefined, second);
+    nowMs += second + 1;
+    await say("studio", "worker-1", "r-1", "m-1");
+    expect(stored()).toContainEqual(["m-1", "result"]);
+    // One lease after its end it is over, and its sender is told.
+    nowMs += QUEUE_LIMITS.leaseMs;
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(stored()).toContainEqual(["m-2", "unknown"]);
+    await expect(say("studio", "worker-1", "r-2", "m-2")).rejects.toThrow("may not send");
+    // Who had it, and gave it back, has no say after its end.
+    await say("worker-1", "studio", "m-3", undefined, second);
+    broker.release("studio", STUDIO, { id: "m-3", from: "worker-1" }, { reason: "no" });
+    broker.unsubscribe("studio", STUDIO);
+    nowMs += second + 1;
+    await expect(say("studio", "worker-1", "r-3", "m-3")).rejects.toThrow("may not send");
   });
 
   it("is nobody's news where it was answered, and only not acknowledged [no-double-effect]", async () => {

@@ -85,7 +85,7 @@ export interface HandedTo {
   readonly journal: string | undefined;
 }
 
-/** A message that was handed out, and may be answered until its end. */
+/** A message that was handed out, and may be answered. */
 export interface Answerable extends HandedTo {
   readonly sequence: number;
   /** Where the answer goes. */
@@ -162,10 +162,14 @@ export class Mailbox {
     return from === undefined ? this.queue.senderOf(consumer, id) : ownerOf(from);
   }
 
-  /** The message of this sender and id, where it was handed out here and the owner may still answer it. */
+  /**
+   * The message of this sender and id, where it was handed out here and the owner may still answer it: until its end, and after that
+   * as long as it has it. A consumer that says that the end has come says so after it.
+   */
   answerable(sender: string, id: string, nowMs: number): Answerable | undefined {
     const known = this.#known(keyOf(sender, id));
-    return known !== undefined && known.endMs > nowMs ? known : undefined;
+    if (known === undefined || known.endMs > nowMs) return known;
+    return this.queue.heldBy(known.consumer, sender, id)?.sequence === known.sequence ? known : undefined;
   }
 }
 
