@@ -28,9 +28,22 @@ it("does not go back where the calendar is set back, nor stand still until it is
   expect([after(10, 10), after(10, -3_600_000), after(10, 10)]).toEqual([10, 20, 30]);
 });
 
-it("goes with the steady clock where the calendar is slower, and never counts a step of both twice", () => {
+it("goes with the steady clock where the calendar is slower, or is nudged, and by what that is ahead once it is much", () => {
   const { after } = clocks();
-  expect([after(100, 90), after(100, 110), after(0, -1), after(0, 1)]).toEqual([100, 210, 210, 211]);
+  expect([after(100, 90), after(100, 110), after(0, -1), after(0, 1)]).toEqual([100, 200, 200, 200]);
+  // It gains on the steady clock a little at a time.
+  expect([after(100, 125), after(100, 110)]).toEqual([300, 400]);
+  expect(after(100, 110)).toBe(500 + 55);
+});
+
+it("goes no faster for being asked often, though the calendar tells whole milliseconds", () => {
+  let micros = 0;
+  const elapsed = new ElapsedClock({
+    now: () => micros / 1_000,
+    wall: () => 1_700_000_000_000 + Math.floor(micros / 1_000),
+  });
+  for (; micros < 1_000_000; micros += 10) elapsed.now();
+  expect(elapsed.now()).toBe(1_000);
 });
 
 it("says the calendar's time for what is shown", () => {
