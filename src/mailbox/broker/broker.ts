@@ -10,12 +10,11 @@ import { ownerOf } from "../wire/address.js";
 import type { Deliver, LiveFrame, MessageName } from "../wire/frames.js";
 import { DeliveryRefusal, endText, refusalOf } from "./broker-texts.js";
 import { isDeadLetter } from "./dead-letters.js";
-import { EndWrites } from "./end-writes.js";
 import { HandOuts } from "./hand-outs.js";
 import { Heap } from "./heap.js";
 import { DEAD_SWEEP_MS, DEFAULT_END_MS, IDLE_LOOK_MS, LONGEST_WAIT_MS, MAX_END_MS, RETRY_MS } from "./limits.js";
 import { LivePeers, type MailSender } from "./live-peers.js";
-import { MailStore } from "./mail-store.js";
+import { EndWrites, MailStore } from "./mail-store.js";
 import {
   type Answerable,
   BindWrite,

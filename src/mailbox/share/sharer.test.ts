@@ -15,7 +15,7 @@ import { BrokerLost, BrokerRefusal } from "../peer/broker-error.js";
 import type { BrokerLine, Delivery, LineEvents } from "../peer/line.js";
 import { Journal } from "./journal.js";
 import { KEPT_AFTER_END_MS } from "./journal-entry.js";
-import { MAX_LISTENS, TICK_MS } from "./limits.js";
+import { TICK_MS } from "./limits.js";
 import { Sharer, type SharerOptions } from "./sharer.js";
 
 let dir: string;
@@ -292,35 +292,6 @@ describe("a sharer", () => {
     const body = '{"op":"notification","message":{"jsonrpc":"2.0","method":"notifications/mood","params":{"n":1e3}}}';
     one.events.onLive({ from: "worker-1#mcp-x7", role: "dev", correlationId: undefined, body });
     expect(told).toEqual([["mailbox/worker-1", body]]);
-  });
-
-  it("tells the listener that makes room for a new one that it listens no more [bounded]", async () => {
-    const { line } = await sharing();
-    const one = await line();
-    const body = '{"op":"listen","message":{}}';
-    for (let n = 0; n <= MAX_LISTENS; n++) {
-      one.events.onLive({ from: `worker-${n % 3}#mcp-x7`, role: "dev", correlationId: `l-${n}`, body });
-    }
-    expect(one.lives.map(({ id }) => id)).toEqual(["l-0"]);
-    expect(JSON.parse(one.lives[0]?.body ?? "")).toEqual({ op: "reply", error: expect.stringContaining("4096") });
-  });
-
-  it("has one worker's own listeners make room for its new ones before all are its: others go on listening [bounded]", async () => {
-    const { line, calls } = await sharing();
-    const one = await line();
-    const listen = (worker: string, id: string) =>
-      one.events.onLive({ from: worker, role: "dev", correlationId: id, body: '{"op":"listen","message":{}}' });
-    listen("quiet#mcp-x7", "q-0");
-    for (let n = 0; n < MAX_LISTENS; n++) listen(`loud#mcp-${n % 5}`, `l-${n}`);
-    const ended = one.lives.map(({ id }) => id);
-    expect(ended).toHaveLength(MAX_LISTENS / 2);
-    expect(ended.slice(0, 2)).toEqual(["l-0", "l-1"]);
-    expect(JSON.parse(one.lives[0]?.body ?? "").error).toContain("2048 of your agents");
-    expect(ended).not.toContain("q-0");
-    // What ends by itself leaves a place.
-    calls.at(-1)?.reply(text('{"error":"over"}'));
-    listen("loud#mcp-1", "one more");
-    expect(one.lives.filter(({ body }) => body.includes("made room"))).toHaveLength(MAX_LISTENS / 2);
   });
 
   it("tells the broker of a call that it begins and that may run twice, on the next line too, and of no other [no-double-effect]", async () => {
