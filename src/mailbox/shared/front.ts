@@ -102,7 +102,7 @@ export class Front implements SocketEvents {
   }
 
   expel(why: string): void {
-    this.#socket.close(Close.policy, why);
+    this.#sendAway(why);
   }
 
   /** Something is for it in that partition. */
@@ -459,7 +459,13 @@ export class Front implements SocketEvents {
   #refuse(reason: string): void {
     this.#options.onRefused(reason);
     this.#tell({ kind: "error", reason });
-    this.#socket.close(Close.policy, reason);
+    this.#sendAway(reason);
+  }
+
+  /** Nothing that it says counts from now on, and what it has is for others, though the socket may take a while to close. */
+  #sendAway(why: string): void {
+    this.#socket.close(Close.policy, why);
+    this.onClose();
   }
 
   #tell(frame: object): void {

@@ -55,7 +55,19 @@ class FakeSocket implements PeerSocket {
   }
 }
 
-function frontOn(socket: FakeSocket, held: HeldBytes, serve: (peer: PeerSocket) => PeerConnection | undefined): Front {
+/** The other end says no goodbye. */
+class SlowSocket extends FakeSocket {
+  override close(_: number, reason: string): void {
+    this.closed.push(reason);
+  }
+}
+
+function frontOn(
+  socket: FakeSocket,
+  held: HeldBytes,
+  serve: (peer: PeerSocket) => PeerConnection | undefined,
+  left = () => {},
+): Front {
   const broker = {
     serve: (_: number, peer: PeerSocket) => serve(peer),
     ownerOf: () => undefined,
@@ -69,7 +81,7 @@ function frontOn(socket: FakeSocket, held: HeldBytes, serve: (peer: PeerSocket) 
       line: (partition: number, intro: PeerIntroduction, events: PartitionLineEvents) =>
         new PartitionLine(broker, partition, intro, events, () => {}),
       subscribed() {},
-      left() {},
+      left,
     },
     peer: WORKER,
     held,
@@ -213,4 +225,29 @@ describe("what one token may have of a broker on an engine", () => {
     socket.close(1000, "gone");
     expect(held.used).toBe(0);
   });
+});
+
+it("a peer that was sent away says nothing that counts, and has left, while its socket takes its time to close", () => {
+  let left = 0;
+  const say = (socket: FakeSocket, text: string) => socket.events?.onMessage(Buffer.from(text));
+  const begun = () => {
+    const socket = new SlowSocket();
+    const front = frontOn(
+      socket,
+      new HeldBytes(),
+      () => undefined,
+      () => left++,
+    );
+    return { socket, front };
+  };
+  const refused = begun();
+  say(refused.socket, '{"kind":"subscribe"}');
+  for (let n = 0; n < 3; n++) say(refused.socket, HELLO);
+  expect([refused.front.address, refused.socket.sent.length, left]).toEqual(["", 1, 1]);
+  const expelled = begun();
+  say(expelled.socket, HELLO);
+  expelled.front.expel("the token has ended");
+  expect([expelled.front.address, expelled.socket.closed, left]).toEqual(["worker", ["the token has ended"], 2]);
+  expelled.socket.events?.onClose("at last");
+  expect(left).toBe(2);
 });
