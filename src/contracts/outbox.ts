@@ -91,7 +91,7 @@ export interface Receipt {
 /** What a principal may ask of its own writes. @public */
 export interface Receipts {
   get(principal: string, id: string): Receipt | undefined;
-  /** The newest first. A promise, which never rejects, where others are asked. */
+  /** The newest first, without their results. A promise, which never rejects, where others are asked. */
   of(principal: string, limit: number): readonly Receipt[] | Promise<readonly Receipt[]>;
   /** Takes back a write that has not been sent. Gives what it is then. */
   cancel(principal: string, id: string): Promise<Receipt | undefined>;

@@ -186,7 +186,7 @@ describe("a write that did not arrive", () => {
     ]);
   });
 
-  it("is listed without its result, which is not read for that", async () => {
+  it("is listed without its result, to the operator and to its principal, and that is not read for it [bounded]", async () => {
     world.call({ n: 1 });
     await world.rest();
     await world.answer(DONE);
@@ -194,6 +194,8 @@ describe("a write that did not arrive", () => {
     const read = vi.spyOn(world.outbox.journal, "result");
     const [listed] = world.desk.list({ limit: 10 });
     expect([listed?.state, listed?.result, read.mock.calls.length]).toEqual(["done", undefined, 0]);
+    const [own] = world.desk.of("anna", 10);
+    expect([own?.state, own?.result, read.mock.calls.length]).toEqual(["done", undefined, 0]);
     expect(world.desk.show(listed?.id ?? "")?.result).toBeDefined();
   });
 

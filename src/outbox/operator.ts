@@ -44,11 +44,12 @@ export class OutboxOperations implements Receipts, OutboxOperator {
       : this.#outbox.receipt(write);
   }
 
+  /** Without their results, which may be megabytes: they are asked for one by one. */
   of(principal: string, limit: number): readonly Receipt[] {
     const own = [...this.#outbox.lanes.all].filter(
       (write) => write.facts.principal.id === principal && write.isCommitted,
     );
-    return newest(own, limit).map((write) => this.#outbox.receipt(write));
+    return newest(own, limit).map((write) => this.#outbox.receipt(write, false));
   }
 
   async cancel(principal: string, id: string): Promise<Receipt | undefined> {
