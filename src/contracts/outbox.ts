@@ -12,6 +12,9 @@ export const RECEIPT_TOOL = "toolway__receipt";
 /** What the URIs of receipts begin with. */
 export const RECEIPT_URI = "toolway://receipts/";
 
+/** In place of a session's name in the id of a task that is a receipt: no session is called so. */
+export const RECEIPT_PLACE = "receipt";
+
 /** Claude Code and opencode give a call up that was silent for 60 s, and not every client shows that it waits. */
 export const MAX_RECEIPT_WAIT_S = 45;
 

@@ -7,6 +7,7 @@ import {
   DEFAULT_RECEIPTS_LISTED,
   MAX_RECEIPT_WAIT_S,
   MAX_RECEIPTS_LISTED,
+  RECEIPT_PLACE,
   RECEIPT_TOOL,
   RECEIPT_URI,
   type Receipt,
@@ -37,8 +38,6 @@ const PROGRESS_MS = 5_000;
 /** So many calls wait at one time; one more is answered at once with what is known. */
 const MAX_WAITING = 1_000;
 
-/** In place of a session's name in the id of a task: no session is called so. */
-export const PLACE = "receipt";
 /** So long an agent should wait before it asks again for a task: servers that were away come back in seconds. */
 const POLL_MS = 5_000;
 
@@ -100,16 +99,19 @@ export class Desk implements ReceiptDesk {
   handle(call: AgentCall): boolean {
     const { method, params } = call.message;
     switch (method) {
-      case "tools/call":
-        if (params?.["name"] !== RECEIPT_TOOL || !this.#options.hasOutbox(call.scope)) return false;
-        this.#tool(call, params["arguments"]);
+      case "tools/call": {
+        const args = params?.["arguments"];
+        const id = isObject(args) ? args["id"] : undefined;
+        if (params?.["name"] !== RECEIPT_TOOL || !this.#isOurs(call, id)) return false;
+        this.#tool(call, args);
         return true;
+      }
       case "resources/read":
       case "resources/subscribe":
       case "resources/unsubscribe": {
         const uri = params?.["uri"];
-        if (typeof uri !== "string" || !uri.startsWith(RECEIPT_URI) || !this.#options.hasOutbox(call.scope))
-          return false;
+        if (typeof uri !== "string" || !uri.startsWith(RECEIPT_URI)) return false;
+        if (!this.#isOurs(call, uri.slice(RECEIPT_URI.length))) return false;
         this.#resource(call, uri);
         return true;
       }
@@ -122,6 +124,13 @@ export class Desk implements ReceiptDesk {
       default:
         return false;
     }
+  }
+
+  /** Where no tool has an outbox any more, the names are whoever's they are; but who has a receipt may ask after it. */
+  #isOurs({ caller, scope }: AgentCall, id: unknown): boolean {
+    if (this.#options.hasOutbox(scope)) return true;
+    const { receipts, keyOf } = this.#options;
+    return typeof id === "string" && receipts.get(keyOf(caller.principal), id) !== undefined;
   }
 
   taken(caller: Caller, receipt: Receipt): Reply {
@@ -246,7 +255,7 @@ export class Desk implements ReceiptDesk {
     const { caller, message, scope } = call;
     const principal = this.#options.keyOf(caller.principal);
     const task = this.#options.taskIds.open(exposed, principal);
-    if (task?.place !== PLACE) return false;
+    if (task?.place !== RECEIPT_PLACE) return false;
     const receipt = (scope ?? task.server) === task.server ? this.#find(caller, task.own) : undefined;
     if (receipt === undefined || !knowsTasks(caller)) throw new Fault("not-found", `Unknown task: ${exposed}`);
     if (message.method === "tasks/get") call.reply(this.#taskReply(caller, receipt));
@@ -280,7 +289,7 @@ export class Desk implements ReceiptDesk {
     const { id, server, tool, takenMs, sinceMs } = receipt;
     const owner = this.#options.keyOf(principal);
     return {
-      taskId: this.#options.taskIds.expose({ server, place: PLACE, own: ownName(id), tool, principal: owner }),
+      taskId: this.#options.taskIds.expose({ server, place: RECEIPT_PLACE, own: ownName(id), tool, principal: owner }),
       statusMessage: stateSentence(receipt),
       createdAt: new Date(takenMs).toISOString(),
       lastUpdatedAt: new Date(sinceMs).toISOString(),

@@ -100,7 +100,7 @@ export class Pipeline implements Service {
   readonly #observer: CallObserver | undefined;
   readonly fromServers: FromServers;
   /** Undefined where no tool's calls are kept. */
-  receipts: ReceiptDesk | undefined;
+  receipts: Pick<ReceiptDesk, "handle"> | undefined;
   #attached: { servers: Servers; subscriptions: Subscriptions } | undefined;
 
   constructor(deps: PipelineDeps) {

@@ -2,8 +2,13 @@
 
 import { expect, it } from "vitest";
 import { DONE, eachWorld, errorOf, KEYED, TOOL, type World } from "../../../test/fixtures/outbox/world.js";
+import { RECEIPT_PLACE, RECEIPT_TOOL, RECEIPT_URI, type ReceiptDesk } from "../../contracts/outbox.js";
 import type { AgentCall } from "../../contracts/service.js";
 import type { Store } from "../../contracts/store.js";
+import type { JsonObject } from "../../protocol/jsonrpc.js";
+import { makeMessage, type RequestMessage } from "../../protocol/message.js";
+import { TASKS_EXTENSION } from "../../protocol/modern.js";
+import { type Reply, renderReply } from "../../protocol/reply.js";
 import { GatewayOutbox } from "./outbox.js";
 
 let world: World;
@@ -12,6 +17,32 @@ eachWorld((one, on) => {
   world = one;
   store = on;
 });
+
+/** A gateway's outbox that is being opened, and the pipeline that asks it. */
+function begin(sender: object) {
+  const pipeline = {
+    sender,
+    receipts: undefined as Pick<ReceiptDesk, "handle"> | undefined,
+    sessions: { ours: { updated() {} } },
+    access: { decideUnderWay: () => ({ kind: "allow" }), quarantined: () => undefined },
+  };
+  const outbox = new GatewayOutbox({
+    state: {
+      store,
+      tokens: { has: () => true, roleOf: () => "agent" },
+      taskIds: { expose: JSON.stringify, open: JSON.parse },
+    },
+    log: { info() {}, warn() {}, error() {}, debug() {} },
+    pipeline,
+    catalog: { hasOutbox: () => true },
+    servers: () => new Map([["tracker", { connections: [] }]]),
+    observed: (call: unknown) => call,
+    isBroker: false,
+  } as unknown as ConstructorParameters<typeof GatewayOutbox>[0]);
+  const limits = { maxWrites: 10, maxBytes: 1e6 };
+  outbox.apply({ servers: [{ name: "tracker", outbox: new Map([[TOOL, KEYED]]) }], outbox: limits });
+  return { outbox, pipeline };
+}
 
 it("a call that is taken back while the outbox is being opened is never sent, and costs no budget; the one beside it is sent [no-double-effect]", async () => {
   const sent: unknown[] = [];
@@ -23,21 +54,7 @@ it("a call that is taken back while the outbox is being opened is never sent, an
       call.reply(DONE);
     },
   };
-  const outbox = new GatewayOutbox({
-    state: { store, tokens: { has: () => true, roleOf: () => "agent" } },
-    log: { info() {}, warn() {}, error() {}, debug() {} },
-    pipeline: {
-      sender,
-      sessions: { ours: { updated() {} } },
-      access: { decideUnderWay: () => ({ kind: "allow" }), quarantined: () => undefined },
-    },
-    catalog: { hasOutbox: () => true },
-    servers: () => new Map([["tracker", { connections: [] }]]),
-    observed: (call: unknown) => call,
-    isBroker: false,
-  } as unknown as ConstructorParameters<typeof GatewayOutbox>[0]);
-  const limits = { maxWrites: 10, maxBytes: 1e6 };
-  outbox.apply({ servers: [{ name: "tracker", outbox: new Map([[TOOL, KEYED]]) }], outbox: limits });
+  const { outbox } = begin(sender);
   outbox.start();
   const [takenBack, kept] = [world.make({ n: 1 }), world.make({ n: 2 })];
   for (const { call } of [takenBack, kept]) expect(outbox.take(call, "tracker", TOOL)).toBe(true);
@@ -48,5 +65,52 @@ it("a call that is taken back while the outbox is being opened is never sent, an
   expect(kept.replies[0]).toMatchObject({ kind: "bytes" });
   expect([sent, givenBack]).toEqual([[2], 1]);
   expect(world.records).toHaveLength(1);
+  await outbox.close();
+});
+
+it("a question after a receipt that comes while the outbox is being opened waits for it, and is not told that there is none [restart-unseen] [ack-is-durable]", async () => {
+  const { id } = await world.queued({ n: 1 });
+  const { outbox, pipeline } = begin({});
+  const ask = (method: string, params: JsonObject) => {
+    const replies: Reply[] = [];
+    const { caller } = world.make({}).call;
+    const able = { era: "modern", capabilities: { extensions: { [TASKS_EXTENSION]: {} } } };
+    const call = {
+      caller: { ...caller, ...able },
+      message: makeMessage({ jsonrpc: "2.0", id: 1, method, params }) as RequestMessage,
+      scope: undefined,
+      onCancel: undefined,
+      reply: (reply: Reply) => void replies.push(reply),
+    } as AgentCall;
+    return { call, replies, isTaken: pipeline.receipts?.handle(call) };
+  };
+  const task = { server: "tracker", place: RECEIPT_PLACE, own: id, principal: "anna" };
+  const questions = [
+    ask("tools/call", { name: RECEIPT_TOOL, arguments: { id } }),
+    ask("resources/read", { uri: RECEIPT_URI + id }),
+    ask("tasks/get", { taskId: JSON.stringify(task) }),
+  ];
+  const takenBack = ask("tools/call", { name: RECEIPT_TOOL });
+  takenBack.call.onCancel?.("enough");
+  const others = [
+    ask("tools/call", { name: "tracker__find" }),
+    ask("resources/read", { uri: "file:///a" }),
+    ask("tasks/get", { taskId: JSON.stringify({ ...task, place: "s1" }) }),
+    ask("tools/list", {}),
+  ];
+  expect(outbox.operator).toBeUndefined();
+  expect([...questions, takenBack, ...others].map(({ isTaken }) => isTaken)).toEqual([
+    ...[true, true, true, true],
+    ...[false, false, false, false],
+  ]);
+  const all = [...questions, takenBack];
+  await expect.poll(() => all.map(({ replies }) => replies.length), { timeout: 10_000 }).toEqual([1, 1, 1, 1]);
+  const [receipt = "", resource, said] = questions.map(({ replies }) =>
+    renderReply(replies[0] as never, "1").toString(),
+  );
+  expect(receipt).toContain(`"structuredContent":{"receipt":"${id}","state":"queued"`);
+  expect(resource).toContain(id);
+  expect(said).toContain('"status":"working"');
+  expect(errorOf(takenBack.replies[0])).toContain("Taken back");
   await outbox.close();
 });

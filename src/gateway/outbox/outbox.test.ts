@@ -89,6 +89,16 @@ it("what is queued stays as it was queued when a reload takes the outbox from it
   // In their order, each under a key, which the tool has no place for any more.
   expect([...tracker.done.values()].map(({ n }) => n)).toEqual([0, 1, 2]);
   expect([...tracker.done.keys()].slice(1).every((key) => typeof key === "string")).toBe(true);
+  // Who has a receipt may ask after it, though nobody is shown the tool any more.
+  const [{ receipt: id } = {}] = receipts;
+  const ask = (args: JsonObject) => client.callTool({ name: "toolway__receipt", arguments: args });
+  await vi.waitFor(
+    async () => expect(await ask({ id })).toMatchObject({ structuredContent: { receipt: id, state: "done" } }),
+    SOON,
+  );
+  expect(JSON.stringify(await client.readResource({ uri: `toolway://receipts/${String(id)}` }))).toContain("done");
+  await expect(ask({ id: "another" })).rejects.toThrow("Unknown tool");
+  expect((await client.listTools()).tools.map(({ name }) => name)).not.toContain("toolway__receipt");
   // A call from then on is one as any other.
   expect(await create(3)).toMatchObject({ content: [{ text: "issue 4" }] });
   await tracker.close();

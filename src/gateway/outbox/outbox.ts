@@ -4,7 +4,17 @@
 import type { Catalog } from "../../catalog/catalog.js";
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import type { OwnToolName } from "../../contracts/names.js";
-import type { OutboxIntake, OutboxLimits, OutboxOperator, OutboxTerms, WriteEnded } from "../../contracts/outbox.js";
+import {
+  type OutboxIntake,
+  type OutboxLimits,
+  type OutboxOperator,
+  type OutboxTerms,
+  RECEIPT_PLACE,
+  RECEIPT_TOOL,
+  RECEIPT_URI,
+  type ReceiptDesk,
+  type WriteEnded,
+} from "../../contracts/outbox.js";
 import type { Target } from "../../contracts/server-spec.js";
 import type { Servers } from "../../contracts/servers.js";
 import type { AgentCall } from "../../contracts/service.js";
@@ -60,6 +70,8 @@ export interface OpenOutbox {
   readonly outbox: RunningOutbox;
   readonly operator: OutboxOperator;
   readonly desk: Desk;
+  /** Where agents ask: the same, or what asks those of other gateways too. */
+  readonly receipts: ReceiptDesk;
 }
 
 export class GatewayOutbox implements OutboxIntake {
@@ -136,22 +148,44 @@ export class GatewayOutbox implements OutboxIntake {
     // What the program and the operator do by hand is answered by the server or not at all.
     if (call.caller.principal === OPERATOR || this.#terms.get(server)?.get(tool) === undefined) return false;
     if (this.#open !== undefined) return this.#open.outbox.take(call, server, tool);
-    void this.#takeLate(call, server, tool);
+    const { sender } = this.#parts.pipeline;
+    void this.#whenOpen(
+      call,
+      ({ outbox }) => {
+        if (!outbox.take(call, server, tool)) sender.deliver(call, server, tool);
+      },
+      () => sender.giveBack(call, server),
+    );
     return true;
   }
 
-  /** It is taken once the outbox is open. Never rejects. */
-  async #takeLate(call: AgentCall, server: string, tool: OwnToolName): Promise<void> {
+  /** True for a question about receipts: it waits until the outbox is open. */
+  #askLate(call: AgentCall): boolean {
+    const { hasOutbox, taskIds, keyOf } = this.#deskParts();
+    const { name, uri, taskId } = call.message.params ?? {};
+    const isOurs =
+      ((name === RECEIPT_TOOL || (typeof uri === "string" && uri.startsWith(RECEIPT_URI))) && hasOutbox(call.scope)) ||
+      (typeof taskId === "string" && taskIds.open(taskId, keyOf(call.caller.principal))?.place === RECEIPT_PLACE);
+    if (!isOurs) return false;
+    void this.#whenOpen(call, ({ receipts }) => {
+      if (!receipts.handle(call)) throw new Fault("not-found", "There is no such receipt.");
+    });
+    return true;
+  }
+
+  /** Never rejects. */
+  async #whenOpen(call: AgentCall, act: (open: OpenOutbox) => void, refused = () => {}): Promise<void> {
     let isCancelled = false;
     call.onCancel = () => {
       isCancelled = true;
     };
     try {
-      const { outbox } = await this.#opened();
+      const open = await this.#opened();
       if (isCancelled) throw new Fault("cancelled", "Taken back by its agent. It was not sent.");
-      if (!outbox.take(call, server, tool)) this.#parts.pipeline.sender.deliver(call, server, tool);
+      call.onCancel = undefined;
+      act(open);
     } catch (error) {
-      this.#parts.pipeline.sender.giveBack(call, server);
+      refused();
       refuse(call, error);
     }
   }
@@ -171,7 +205,11 @@ export class GatewayOutbox implements OutboxIntake {
   }
 
   #opened(): Promise<OpenOutbox> {
-    this.#opening ??= this.#load();
+    if (this.#opening === undefined) {
+      this.#opening = this.#load();
+      // A gateway listens before it has read what it keeps, and its agents come back to it at once.
+      this.#parts.pipeline.receipts = { handle: (call) => this.#askLate(call) };
+    }
     return this.#opening;
   }
 
@@ -180,6 +218,7 @@ export class GatewayOutbox implements OutboxIntake {
     const { Desk, Outbox, OutboxOperations } = await import("../../outbox/index.js");
     const loaded = { Desk, Outbox, OutboxOperations };
     const open = state.engine === undefined ? this.#loadOwn(loaded) : await this.#loadShared(loaded, state.engine);
+    this.#parts.pipeline.receipts = open.receipts;
     this.#open = open;
     if (this.#mayDeliver && !this.#isStopped) open.outbox.start();
     return open;
@@ -192,7 +231,6 @@ export class GatewayOutbox implements OutboxIntake {
     const outbox = new Outbox({ ...this.#partsOf(() => desk), store: state.store, giveBack });
     const operator = new OutboxOperations(outbox, systemClock);
     const desk = new Desk({ ...this.#deskParts(), receipts: operator });
-    pipeline.receipts = desk;
     const running: RunningOutbox = {
       take: (call, server, tool) => outbox.take(call, server, tool),
       start: () => outbox.start(),
@@ -207,21 +245,19 @@ export class GatewayOutbox implements OutboxIntake {
       },
       close: () => outbox.close(),
     };
-    return { outbox: running, operator, desk };
+    return { outbox: running, operator, desk, receipts: desk };
   }
 
   async #loadShared(loaded: OutboxModule, engine: GatewayEngine): Promise<OpenOutbox> {
     const { pipeline } = this.#parts;
     // Loaded by those alone who share one.
     const { openSharedOutbox } = await import("./shared-outbox.js");
-    const { receipts, ...open } = openSharedOutbox(loaded, engine, {
+    return openSharedOutbox(loaded, engine, {
       parts: (desk) => this.#partsOf(desk),
       limits: () => this.#limits,
       deskParts: this.#deskParts(),
       giveBack: (call, server) => pipeline.sender.giveBack(call, server),
     });
-    pipeline.receipts = receipts;
-    return open;
   }
 
   #partsOf(desk: () => Desk): Omit<OutboxParts, "store" | "giveBack"> {

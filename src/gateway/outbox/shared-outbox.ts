@@ -1,7 +1,7 @@
 // Puts together the outbox that this gateway shares with others on one engine. Loaded only where the config has an engine.
 
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
-import type { OutboxLimits, ReceiptDesk } from "../../contracts/outbox.js";
+import type { OutboxLimits } from "../../contracts/outbox.js";
 import type { AgentCall } from "../../contracts/service.js";
 import type { OutboxParts } from "../../outbox/parts.js";
 import type { Desk, ReceiptDeskOptions } from "../../outbox/receipts.js";
@@ -18,12 +18,11 @@ interface SharedOutboxParts {
   readonly giveBack: (call: AgentCall, server: string) => void;
 }
 
-/** `receipts` is where agents ask. */
 export function openSharedOutbox(
   { Desk: DeskOfOne, Outbox, OutboxOperations }: OutboxModule,
   engine: GatewayEngine,
   { parts: partsOf, limits, deskParts, giveBack }: SharedOutboxParts,
-): OpenOutbox & { readonly receipts: ReceiptDesk } {
+): OpenOutbox {
   const { self, partitions, peers, shared } = engine;
   const parts = partsOf(() => desk);
   const moved = shared.map<{ readonly partition: number }>("moved-receipts");

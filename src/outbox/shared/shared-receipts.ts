@@ -12,6 +12,7 @@ import {
   type OutboxOperator,
   type OutboxTotals,
   type OutboxView,
+  RECEIPT_PLACE,
   RECEIPT_TOOL,
   RECEIPT_URI,
   type Receipt,
@@ -23,7 +24,7 @@ import { isObject } from "../../protocol/jsonrpc.js";
 import type { Reply } from "../../protocol/reply.js";
 import { ExpectedError } from "../../runtime/expected-error.js";
 import type { ChangeListener } from "../parts.js";
-import { type Desk, PLACE, type ReceiptDeskOptions } from "../receipts.js";
+import type { Desk, ReceiptDeskOptions } from "../receipts.js";
 import { type CallFacts, factsOf, frame, unframe } from "./passed-call.js";
 import { type OpenPartition, partitionOfReceipt, type SharedOutbox } from "./shared-outbox.js";
 
@@ -315,7 +316,7 @@ export class SharedDesk implements ReceiptDesk {
         const id = params?.["taskId"];
         if (caller.era !== "modern" || typeof id !== "string") return undefined;
         const task = taskIds.open(id, keyOf(caller.principal));
-        return task?.place === PLACE ? partitions.of(task.server) : undefined;
+        return task?.place === RECEIPT_PLACE ? partitions.of(task.server) : undefined;
       }
       default:
         return undefined;
