@@ -86,6 +86,8 @@ function saysFailed(reply: Reply): boolean {
   if (reply.kind === "error") return true;
   if (reply.kind === "stream") return false;
   if (reply.kind === "result") return isObject(reply.result) && reply.result["isError"] === true;
+  // Somebody has looked at all of it.
+  if (reply.succeeded === true) return false;
   if (reply.errorCode !== undefined) return true;
   // Nothing is parsed where neither can be in it.
   if (!reply.bytes.includes(IS_ERROR) && !reply.bytes.includes(ERROR)) return false;
@@ -97,7 +99,7 @@ function saysFailed(reply: Reply): boolean {
 /** A modern server wants to know something of the agent before it does anything. */
 function asksFirst(reply: Reply): boolean {
   if (reply.kind === "result") return isObject(reply.result) && reply.result["resultType"] === "input_required";
-  if (reply.kind !== "bytes" || !reply.bytes.includes(ASKS)) return false;
+  if (reply.kind !== "bytes" || !(reply.latin1?.includes(ASKS) ?? reply.bytes.includes(ASKS))) return false;
   const result = responseOf(reply)?.result;
   return isObject(result) && result["resultType"] === "input_required";
 }

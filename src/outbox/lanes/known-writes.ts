@@ -10,6 +10,7 @@ import {
   MAX_ENDED_BYTES,
   MAX_ENDED_BYTES_A_PRINCIPAL,
 } from "./limits.js";
+import type { WriteFacts } from "./write.js";
 
 /** So many of the last characters of a text make its number. They are what is random in it: ids may have a name in front. */
 const CHARACTERS = 12;
@@ -58,9 +59,10 @@ export class KnownWrites {
     return this.#ended.size > 0;
   }
 
-  add(write: KeptWrite): void {
-    this.#byId.add(write);
-    this.#byKey.add(write);
+  /** `facts`: its own as they were taken, where they are at hand: here they are packed. */
+  add(write: KeptWrite, { id, keyHash }: Pick<WriteFacts, "id" | "keyHash"> = write.facts): void {
+    this.#byId.add(write, id);
+    this.#byKey.add(write, keyHash);
     if (write.state === "unknown") this.unknown.add(write);
   }
 
@@ -164,8 +166,7 @@ export class WriteIndex {
   }
 
   /** In place of one with the same text, if there is one. */
-  add(write: KeptWrite): void {
-    const text = this.#textOf(write);
+  add(write: KeptWrite, text = this.#textOf(write)): void {
     const number = this.#numberOf(text);
     if (this.#at.has(number)) this.#put(number, [...this.#others(number, text), write]);
     else this.#at.set(number, write);

@@ -110,7 +110,7 @@ export class Lanes extends LaneQuestions {
     const why = this.room.refusal(facts.server, facts.principal.id, facts.bytes);
     if (why !== undefined) return { kind: "full", why };
     const write = new KeptWrite(this.#nextSequence++, this.known.common.keep(facts), nowMs);
-    this.known.add(write);
+    this.known.add(write, facts);
     this.room.take(write);
     const lane = this.table.lane(write);
     const { server } = lane;
