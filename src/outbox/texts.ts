@@ -1,6 +1,6 @@
 // What is said of a kept write: to its agent where the disk has not taken it, and to the log.
 
-import { Fault } from "../protocol/errors.js";
+import { Fault, SERVER_SAID } from "../protocol/errors.js";
 import { messageOf } from "../runtime/expected-error.js";
 import type { KeptWrite } from "./lanes/lane.js";
 import { COMMIT_MS, ENGINE_COMMIT_MS } from "./lanes/limits.js";
@@ -36,7 +36,8 @@ export function lateFault(mayMove: boolean): Fault {
 
 /** One line when it is queued, and one when it has ended. Never its arguments. */
 export function logWrite(write: KeptWrite, log: (level: "info" | "warn", text: string) => void): void {
-  const { state, why } = write;
+  const { state } = write;
+  const why = write.why === undefined ? undefined : withoutServersWords(write.why);
   // What its agent is told as the result of its call was never kept from it: the log of calls has it.
   if (state === "done" || state === "failed") {
     if (!write.isQueueLogged && !write.isTold) return;
@@ -47,6 +48,12 @@ export function logWrite(write: KeptWrite, log: (level: "info" | "warn", text: s
     if (!write.isQueueLogged) log("info", `outbox: ${named(write)} is queued: ${why ?? "others are before it"}`);
     write.isQueueLogged = true;
   } else if (write.isOver) log("warn", `outbox: ${named(write)} ${STATE_WORDS[state]}: ${why ?? ""}`);
+}
+
+/** A server may repeat what it was sent: its words are for whoever asks for the receipt. */
+function withoutServersWords(why: string): string {
+  const [own = ""] = why.split(SERVER_SAID, 1);
+  return own;
 }
 
 function named({ facts }: KeptWrite): string {

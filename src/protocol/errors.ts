@@ -72,6 +72,9 @@ export type FaultReason =
   /** Another gateway runs it by now. */
   | "moved";
 
+/** Before the server's own words in what a call is told: they may repeat what it was sent. */
+export const SERVER_SAID = " It said: ";
+
 /** What a call is told that may have been acted on. */
 export const OUTCOME_UNKNOWN = "Whether the call took effect is unknown.";
 

@@ -146,6 +146,7 @@ describe("a server that answers a kept write with", () => {
   let url: string;
   let session: string;
   let ids = 0;
+  const logged: string[] = [];
 
   beforeAll(async () => {
     const port = await server.listen();
@@ -154,7 +155,9 @@ describe("a server that answers a kept write with", () => {
       keyless: { outbox: { lane: false, tells: false } },
     };
     const tracker = { type: "http", url: `http://127.0.0.1:${port}/mcp`, tools, breaker: { failures: 1_000 } };
-    gateway = await createGateway({ mcpServers: { tracker } } as never, { stateDir, noAuth: true });
+    const note = (text: string) => void logged.push(text);
+    const log = { debug: note, info: note, warn: note, error: note };
+    gateway = await createGateway({ mcpServers: { tracker } } as never, { stateDir, noAuth: true, log });
     ({ url } = await gateway.listen({ port: 0 }));
     const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "test", version: "1" } };
     session = (await post("initialize", params)).session ?? "";
@@ -217,4 +220,15 @@ describe("a server that answers a kept write with", () => {
     },
     60_000,
   );
+
+  it("words of its own: the receipt has them, and the log has not, since they may repeat the arguments", async () => {
+    const n = `word-${ids}`;
+    server.act = status(500, {}, `no place for ${n}`);
+    await call("keyless", n);
+    await expect.poll(async () => (await receipt(n))?.["state"], SOON).toBe("unknown");
+    expect((await receipt(n))?.["why"]).toContain(`It said: no place for ${n}`);
+    const id = String((await receipt(n))?.["receipt"]);
+    const lines = logged.filter((line) => line.startsWith("outbox: ") && line.includes(id));
+    expect(lines).toEqual([expect.stringMatching(/has an unknown outcome: .* failed \(HTTP 500\)\.$/)]);
+  });
 });

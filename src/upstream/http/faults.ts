@@ -1,7 +1,7 @@
 // Tells what an HTTP status, or a failure of the network, means for a call. It is pure: no I/O, no state.
 
 import type { ExecutorError } from "../../executor/wire/types.js";
-import { Fault, type FaultOptions, type FaultReason, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
+import { Fault, type FaultOptions, type FaultReason, OUTCOME_UNKNOWN, SERVER_SAID } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { ModernError } from "../../protocol/modern.js";
 import { capital, sentence } from "../../runtime/expected-error.js";
@@ -307,7 +307,7 @@ function complaint({ body }: HttpRefusal, rpc: JsonObject | undefined): string {
 /** `said` is redacted already: a secret that is cut in two would not be found. */
 function excerpt(said: string): string {
   const clean = said.replace(/\s+/g, " ").trim().slice(0, EXCERPT_CHARACTERS);
-  return clean === "" ? "" : ` It said: ${sentence(clean)}`;
+  return clean === "" ? "" : `${SERVER_SAID}${sentence(clean)}`;
 }
 
 function challengeOf(headers: ResponseHeaders, redactor: Redactor): string {
