@@ -1,13 +1,14 @@
 // What the outbox outlives: kills, a full disk, clocks that jump, its bounds, many writes, and its own end.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { histories } from "../../test/faults/length.js";
 import {
   AWAY,
   DONE,
   eachWorld,
   errorOf,
+  httpFault,
   KEYED,
   KEYLESS,
   LOST,
@@ -127,6 +128,19 @@ describe("the disk", () => {
     store.batch = batch;
     await world.pass(1_000);
     expect(world.records[0]?.state).toBe("done");
+  });
+
+  it("that refuses to write down that a write is being sent: it was not, its server is not taken for back, and what that says to the first send is an outcome [unknown-is-said]", async () => {
+    const { id } = await world.queued({ n: 1 });
+    vi.spyOn(world.outbox.journal, "save").mockRejectedValueOnce(new Error("no room"));
+    world.outbox.poke("tracker");
+    await world.rest();
+    expect([world.sent.length, [...world.outbox.lanes.lanes()][0]?.server.away?.kind]).toEqual([1, "away"]);
+    expect(world.desk.show(id)).toMatchObject({ state: "queued", attempts: 0 });
+    await world.pass(60_000);
+    expect(world.sent).toHaveLength(2);
+    await world.answer(httpFault("protocol", 409));
+    expect(world.desk.show(id)).toMatchObject({ state: "failed", attempts: 1 });
   });
 
   it("that is slow: a write that is sent again before the last try's end is on disk keeps its result, and can be taken back [ack-is-durable] [no-double-effect]", async () => {

@@ -376,7 +376,7 @@ export class Outbox implements OutboxIntake {
     if (this.#isStopped && !this.#flights.has(write)) return;
     const flight = this.#flightOf(write);
     if (mark && !(await this.#marked(write, flight))) {
-      this.#came(flight, { kind: "not-done", why: "that it is being sent could not be written down", retryAfterMs: 0 });
+      this.#came(flight, { kind: "unmarked", why: "that it is being sent could not be written down" });
       return;
     }
     if (this.#isStopped && flight.waiters.length === 0) {

@@ -113,10 +113,9 @@ export class Lanes extends LaneQuestions {
     this.known.add(write, facts);
     this.room.take(write);
     const lane = this.table.lane(write);
-    const { server } = lane;
-    const waits = lane.writes.length > 0 || holdOfLane(lane) !== undefined || server.delayed.has(lane);
+    const waits = lane.writes.length > 0 || holdOfLane(lane) !== undefined || lane.server.delayed.has(lane);
     lane.insert(write);
-    if (!waits && server.hasPlace) this.table.takePlace(lane, write);
+    if (!waits && lane.server.hasPlace) this.table.takePlace(lane, write);
     else write.isCharged = true;
     this.#expiresBy(write);
     return { kind: "taken", write };
@@ -184,6 +183,7 @@ export class Lanes extends LaneQuestions {
         this.#again(lane, write, result.why);
         break;
       case "not-done":
+      case "unmarked":
         this.table.delay(lane, this.#nowMs, Math.min(result.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS));
         this.#again(lane, write, result.why);
         break;

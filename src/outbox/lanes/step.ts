@@ -18,6 +18,8 @@ export type Step =
 /** What came of a step: an answer of the way to the server, or why it was not sent after all. */
 export type Result =
   | WriteOutcome
+  /** That it is being sent could not be written down, so that it was not. */
+  | { readonly kind: "unmarked"; readonly why: string; readonly retryAfterMs?: undefined }
   /** A role lost the tool, or the server is gone from the config. */
   | { readonly kind: "denied"; readonly why: string }
   /** The token of its principal was revoked: a person must say whether it may go. */
@@ -26,7 +28,7 @@ export type Result =
 type Kinds = ReadonlySet<Result["kind"]>;
 
 const LEFT: Kinds = new Set(["answered", "maybe", "taken-back", "not-done", "conflict"]);
-const AGAIN: Kinds = new Set(["not-sent", "not-done", "login", "forbidden", "quarantine", "revoked"]);
+const AGAIN: Kinds = new Set(["unmarked", "not-sent", "not-done", "login", "forbidden", "quarantine", "revoked"]);
 const THERE: Kinds = new Set(["answered", "refused", "not-done", "conflict", "forbidden"]);
 
 /** A byte of the call may have reached the server. */
