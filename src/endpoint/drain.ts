@@ -25,6 +25,8 @@ export interface Draining {
   inFlight(): number;
   /** How many connections are no HTTP any more. They outlive the server, and whoever has them ends them. */
   upgraded?(): number;
+  /** How many streams of other gateways are open, each with a request. The server does not count them. */
+  passed?(): number;
   /** From here on, whoever is not connected yet is told to come back later. */
   refuseNew(): void;
   /** Answers what is left with an error, and ends all streams. */
@@ -36,12 +38,13 @@ export interface Draining {
  * listening until the end, because an answer that says when to come back is better than a refused connection.
  */
 export async function drain(draining: Draining): Promise<void> {
-  const { server, drainMs, inFlight, refuseNew, endAll, upgraded = () => 0 } = draining;
+  const { server, drainMs, inFlight, refuseNew, endAll, upgraded = () => 0, passed = () => 0 } = draining;
+  const isAnybodyThere = async () => (await connections(server)) + passed() > upgraded();
   const started = performance.now();
   await takeIn(server);
   refuseNew();
   let quiet = 0;
-  while (quiet < QUIET_LOOKS && performance.now() - started < drainMs && (await connections(server)) > upgraded()) {
+  while (quiet < QUIET_LOOKS && performance.now() - started < drainMs && (await isAnybodyThere())) {
     await pause();
     quiet = inFlight() === 0 ? quiet + 1 : 0;
   }
@@ -53,7 +56,7 @@ export async function drain(draining: Draining): Promise<void> {
   const deadline = Math.max(started + drainMs, performance.now() + FLUSH_MS);
   while (performance.now() < deadline) {
     server.closeIdleConnections();
-    if ((await connections(server)) <= upgraded()) break;
+    if (!(await isAnybodyThere())) break;
     await pause();
   }
   server.closeAllConnections();

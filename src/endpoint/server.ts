@@ -156,7 +156,7 @@ class Endpoint implements HttpEndpoint {
   /** Tells the operator that something inside went wrong. */
   readonly #failed: (error: unknown) => void;
   /** Connections of other gateways. */
-  readonly #passed = new WeakSet<Duplex>();
+  readonly #passed = new Set<Duplex>();
   readonly #streams = new Set<EventStream>();
   readonly #leftOut = { count: 0 };
   readonly #asked = new Set<AskedSession>();
@@ -331,7 +331,8 @@ class Endpoint implements HttpEndpoint {
       return;
     }
     if (headers.origin !== undefined && !isPassed && this.#answersBrowser(req, res, headers.origin)) return;
-    if (this.#late?.has(req.socket) === true) {
+    // What another gateway passes here is about what is here, and is among what may end.
+    if (!isPassed && this.#late?.has(req.socket) === true) {
       refuse(res, 503, CLOSING, STOPPING, ["Retry-After", RETRY_AFTER_S]);
       return;
     }
@@ -440,6 +441,7 @@ class Endpoint implements HttpEndpoint {
 
   takePassed(stream: Duplex): void {
     this.#passed.add(stream);
+    stream.once("close", () => this.#passed.delete(stream));
     // Node's servers take any stream for a connection; this one is as good as encrypted already.
     this.#server.emit(isTls(this.#server) ? "secureConnection" : "connection", stream);
   }
@@ -513,6 +515,7 @@ class Endpoint implements HttpEndpoint {
         this.#doors.refuseNew();
       },
       upgraded: () => this.#doors.connections,
+      passed: () => this.#passed.size,
       endAll: () => {
         this.#sessions.closeAll();
         this.#sse.closeAll();

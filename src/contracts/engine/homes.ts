@@ -8,6 +8,8 @@ export interface Homes {
   readonly self: string;
   /** Those that are there, ourselves among them. */
   gateways(): readonly string[];
+  /** Those that were there a moment ago, and may still let calls end that wait for their agents. */
+  left(): readonly string[];
   /** A connection on which that gateway's endpoint speaks HTTP, as to an agent. Rejects where it is not there. */
   connect(gateway: string): Promise<Duplex>;
   /** Something came that lives at a gateway which is not there any more. The log says so, once for each that was lost. */

@@ -27,6 +27,8 @@ export interface Partitions {
   run(keeper: PartitionKeeper): void;
   /** The gateways that are there, ourselves among them. */
   gateways(): readonly GatewaySeen[];
+  /** Those that were there in the last minute. Of these, one that handed over goes on until its calls have ended. */
+  left(): readonly string[];
   /** Called when the owner of a partition is another, or a partition is open here. The returned function ends it. */
   onChange(listener: (partition: number) => void): () => void;
   /**

@@ -196,8 +196,9 @@ export class LegacyPosts {
   }
 }
 
+/** Those that may have a call of the agent's: one that leaves has those that it lets end. */
 function others(homes: Homes): string[] {
-  return homes.gateways().filter((gateway) => gateway !== homes.self);
+  return [...homes.gateways(), ...homes.left()].filter((gateway) => gateway !== homes.self);
 }
 
 /** Whether each of these gateways took it, in time. */

@@ -26,6 +26,7 @@ export function homesOf(
   return {
     self: engine.self,
     gateways: () => engine.partitions.gateways().map(({ gateway }) => gateway),
+    left: () => engine.partitions.left(),
     connect: (gateway) => engine.peers.connect(gateway, AGENTS),
     gone(gateway) {
       // Without the engine nobody knows who is there.

@@ -27,6 +27,7 @@ const partitions: Partitions = {
   mayAct: () => false,
   run() {},
   gateways: () => [],
+  left: () => [],
   onChange: () => () => {},
   onLost: () => () => {},
   release: async () => {},

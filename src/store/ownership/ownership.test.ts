@@ -376,6 +376,17 @@ describe("who owns a partition", () => {
     expect(heart.next({ nowMs: 60, wallMs: 3_600_000 })).toEqual([{ do: "close", partition: 0 }]);
   });
 
+  it("names those that have ended until that is forgotten, without one that goes on under its next name [engine-drain]", () => {
+    const heart = new Ownership("a", 1);
+    const ended = { v: 1, beat: 2, isEnded: true } as const;
+    heart.sawGateway("b.1", ended, 1, 0);
+    heart.sawGateway("c.1", ended, 2, 0);
+    heart.sawGateway("c.2", { v: 1, beat: 1 }, 3, 0);
+    expect(heart.left()).toEqual(["b"]);
+    heart.sawGateway("b.1", undefined, undefined, 0);
+    expect(heart.left()).toEqual([]);
+  });
+
   it("stays as it is where a newer Toolway wrote who it is [one-owner]", () => {
     const heart = new Ownership("a", 1);
     heart.run();

@@ -179,6 +179,16 @@ export class Ownership {
     return living;
   }
 
+  /** Those that have ended, as long as that is remembered: one that handed over may still let its calls end. */
+  left(): string[] {
+    const living = new Set(this.living().map(({ name }) => gatewayOf(name)));
+    const left = new Set<string>();
+    for (const [name, { record }] of this.#gateways) {
+      if (record?.isEnded === true && !living.has(gatewayOf(name))) left.add(gatewayOf(name));
+    }
+    return [...left];
+  }
+
   // ---- what is seen
 
   sawGateway(name: string, record: GatewayRecord | undefined, revision: number | undefined, nowMs: number): void {

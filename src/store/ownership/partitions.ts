@@ -131,6 +131,10 @@ class OwnedPartitions implements Partitions {
     return this.#seen;
   }
 
+  left(): readonly string[] {
+    return this.#heart.left();
+  }
+
   run(keeper: PartitionKeeper): void {
     this.#keeper = keeper;
     this.#heart.run();
