@@ -46,5 +46,7 @@ export class Readiness {
 
 /** Whether agents may be sent to a gateway: without its engine too, unless the config says otherwise. */
 export function isThereForAgents(engine: GatewayEngine | undefined): boolean {
-  return engine?.isNeededToBeReady !== true || engine.status().state === "connected";
+  if (engine?.isNeededToBeReady !== true) return true;
+  const { state, mute } = engine.status();
+  return state === "connected" && mute === undefined;
 }

@@ -42,8 +42,14 @@ function quarantineRow({ count, sinceMs }: Quarantined): Pick<ServerStatus, "qua
   return { quarantined: count, ...(sinceMs === undefined ? {} : { quarantinedAt: new Date(sinceMs).toISOString() }) };
 }
 
-/** What an engine without room means to people: even who acts for a queue has to be written down. */
-const NOTHING_KEPT = "Until it has, nothing is kept, delivered or handed out; what it has already stays.";
+/** What it means to people: even who acts for a queue has to be written down. */
+const NOTHING_KEPT = "nothing is kept, delivered or handed out; what it has already stays.";
+const NO_ROOM = `Until it has, ${NOTHING_KEPT}`;
+const NO_LEADER = `Until one does, ${NOTHING_KEPT}`;
+
+function unwritable(why: string | undefined, meaning: string): string | undefined {
+  return why === undefined ? undefined : `${why} ${meaning}`;
+}
 
 export function engineSeen(
   engine: GatewayEngine | undefined,
@@ -51,7 +57,7 @@ export function engineSeen(
   clock: Clock,
 ): EngineSeen | undefined {
   if (engine === undefined) return undefined;
-  const { state, node, version, sinceMs, nextTryMs, problem, full } = engine.status();
+  const { state, node, version, sinceMs, nextTryMs, problem, full, mute } = engine.status();
   // To a second: two clocks that are read one after the other differ by a little each time, and pages are sent what changed.
   const iso = (ms: number) => new Date(Math.round((clock.wall() + ms - clock.now()) / 1_000) * 1_000).toISOString();
   return {
@@ -60,7 +66,7 @@ export function engineSeen(
     node,
     version,
     since: iso(sinceMs),
-    problem: problem ?? (full === undefined ? undefined : `${full} ${NOTHING_KEPT}`),
+    problem: problem ?? unwritable(full, NO_ROOM) ?? unwritable(mute?.why, NO_LEADER),
     nextTry: nextTryMs === undefined ? undefined : iso(nextTryMs),
     isStale: engine.staleForMs() !== undefined,
     held: engine.shared.stats().held ?? 0,

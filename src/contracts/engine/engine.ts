@@ -29,6 +29,8 @@ export interface EngineStatus {
   readonly problem: string | undefined;
   /** Why it takes no writes though it is connected, in a sentence: it has no room. */
   readonly full: string | undefined;
+  /** Since when it tells nothing though it is connected, and why that may be: none of its nodes leads. Longer than any election. */
+  readonly mute: { readonly sinceMs: number; readonly why: string } | undefined;
 }
 
 export interface GatewayEngine {

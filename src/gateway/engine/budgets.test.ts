@@ -107,7 +107,7 @@ it("names limit, spent and reset in whatever it refuses, also where too many cal
 
 it("is spent to the end of what was taken of it without the engine, and then refused with the time of the next try [engine-away] [budget-slices]", async () => {
   const nowMs = 1_000_000;
-  const engine: { now: Pick<EngineStatus, "state" | "nextTryMs"> } = {
+  const engine: { now: Pick<EngineStatus, "state" | "nextTryMs"> & Partial<EngineStatus> } = {
     now: { state: "connected", nextTryMs: undefined },
   };
   const map = new (class extends MemoryMap<BudgetGrants> {
@@ -142,5 +142,8 @@ it("is spent to the end of what was taken of it without the engine, and then ref
       /^Your call budget \(1600 calls in 3600 s, \d+ made\) cannot be asked for: the engine that counts it does not answer\. Nothing was sent\. Try again in 700 ms\.$/,
     );
   }
+  // It is connected, and nobody there leads.
+  engine.now = { state: "connected", nextTryMs: undefined, mute: { sinceMs: 0, why: "It tells nothing." } };
+  expect(window.full(nowMs)).toMatchObject({ resetsInMs: 1_000, isUnanswered: true });
   await budgets.close();
 });

@@ -144,10 +144,11 @@ class SharedWindow implements CallWindow {
     if (this.#asking === undefined && spent >= this.calls) {
       return { spent, resetsInMs: this.#slice.resetsInMs(record, wallMs) };
     }
-    const { state, nextTryMs } = status();
-    const isAway = state !== "connected";
+    const { state, nextTryMs, mute } = status();
+    const isAway = state !== "connected" || mute !== undefined;
     if (isAway || nowMs < this.#unansweredUntilMs) {
-      const resetsInMs = Math.ceil(Math.max(1, (isAway ? (nextTryMs ?? nowMs) : this.#unansweredUntilMs) - nowMs));
+      const againMs = isAway ? (nextTryMs ?? nowMs + RETRY_MS) : this.#unansweredUntilMs;
+      const resetsInMs = Math.ceil(Math.max(1, againMs - nowMs));
       return { spent, resetsInMs, isUnanswered: true };
     }
     if (this.#waiting >= MAX_WAITING) return { spent, resetsInMs: CROWDED_MS, waiting: this.#waiting };

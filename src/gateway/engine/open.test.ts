@@ -10,6 +10,7 @@ const away: EngineStatus = {
   nextTryMs: 63_500,
   problem: "The connection was lost.",
   full: undefined,
+  mute: undefined,
 };
 
 it("[engine-away] what is known of tokens holds for as long as the config says, and then until the engine is back", () => {
@@ -18,5 +19,10 @@ it("[engine-away] what is known of tokens holds for as long as the config says, 
   // Not at once: everybody would.
   expect(retryWhenStale(away, 60_000, 63_400)).toBe(1_000);
   expect(retryWhenStale({ ...away, state: "refused", nextTryMs: undefined }, 1, 2_000)).toBe(1_000);
-  expect(retryWhenStale({ ...away, state: "connected" }, 1, 1e9)).toBeUndefined();
+  const connected = { ...away, state: "connected", nextTryMs: undefined } as const;
+  expect(retryWhenStale(connected, 1, 1e9)).toBeUndefined();
+  // Connected to a node that nobody leads: what is revoked elsewhere is not heard there either.
+  const mute = { sinceMs: 1_000, why: "It tells nothing." };
+  expect(retryWhenStale({ ...connected, mute }, 60_000, 60_999)).toBeUndefined();
+  expect(retryWhenStale({ ...connected, mute }, 60_000, 61_000)).toBe(1_000);
 });

@@ -30,6 +30,9 @@ const AWAY_CLOSE_MS = 1_000;
 /** Whoever is told to come back does so no sooner: all agents of a gateway are told at once. */
 const MIN_RETRY_MS = 1_000;
 
+/** How often it is looked at whether the engine has gone silent. */
+const LOOK_MS = 1_000;
+
 /** What partitions of mailboxes are told from others by, in the engine. */
 const MAIL = "mail";
 
@@ -40,8 +43,9 @@ interface EngineLog {
 
 /** What is known from the engine is too old: in how many milliseconds to ask again. Undefined while it may be taken for current. */
 export function retryWhenStale(status: EngineStatus, staleMs: number, nowMs: number): number | undefined {
-  const { state, sinceMs, nextTryMs } = status;
-  if (state === "connected" || nowMs - sinceMs < staleMs) return undefined;
+  const { state, nextTryMs, mute } = status;
+  const sinceMs = state === "connected" ? mute?.sinceMs : status.sinceMs;
+  if (sinceMs === undefined || nowMs - sinceMs < staleMs) return undefined;
   return Math.max(MIN_RETRY_MS, (nextTryMs ?? nowMs) - nowMs);
 }
 
@@ -72,6 +76,7 @@ export async function openGatewayEngine(
       now: systemClock.now,
       wall: systemClock.wall,
     });
+    const lookTimer = setInterval(() => connection.look(), LOOK_MS).unref();
     const ends: (() => Promise<void>)[] = [() => budgets.close()];
     let mail: Promise<Partitions> | undefined;
     const openMail = (partition: number) => stores.partition(partition, vault, MAIL);
@@ -97,6 +102,7 @@ export async function openGatewayEngine(
       watch: (listener) => connection.watch(listener),
       onClose: (act) => void ends.push(act),
       async close() {
+        clearInterval(lookTimer);
         try {
           // Without it nothing can be handed over, and what is under way ends by itself.
           const isThere = connection.status.state === "connected";
@@ -124,7 +130,7 @@ export async function openGatewayEngine(
 function tellChanges(connection: Engine, log: EngineLog): void {
   let before = connection.status;
   connection.watch((status) => {
-    const { state, problem, node, full } = status;
+    const { state, problem, node, full, mute } = status;
     if (state !== before.state && (state === "away" || state === "refused")) {
       log.warn(`engine: ${problem ?? "It is away."} Calls go on; what has to be written waits for it.`);
     }
@@ -133,6 +139,10 @@ function tellChanges(connection: Engine, log: EngineLog): void {
       log.warn(`engine: ${full} Until it has, nothing is kept, delivered or handed out.`);
     }
     if (full === undefined && before.full !== undefined && state === "connected") log.info("engine: it has room again");
+    if (mute !== undefined && before.mute === undefined) {
+      log.warn(`engine: ${mute.why} Calls go on; what has to be written is refused until one does.`);
+    }
+    if (mute === undefined && before.mute !== undefined && state === "connected") log.info("engine: it tells again");
     before = status;
   });
 }

@@ -31,9 +31,10 @@ export function followOthers(state: GatewayState, followers: Followers): void {
     if (snapshot !== undefined) followers.lists(server, snapshot);
   });
   let isAway = false;
-  state.engine.watch(({ state: now }) => {
-    if (now === "connected" && isAway) followers.back();
-    isAway = now !== "connected";
+  state.engine.watch(({ state: now, mute }) => {
+    const wasAway = isAway;
+    isAway = now !== "connected" || mute !== undefined;
+    if (wasAway && !isAway) followers.back();
   });
   state.contexts.watch((principal, kept = {}) => {
     const changes = contextDifference(contexts.of(principal) ?? new Map(), kept);

@@ -163,6 +163,12 @@ describe("a call that is passed to the gateway that keeps its server's writes", 
     acting.engine.now = without;
     acting.take();
     expect(await acting.replied).toContain('"result"');
+    // The same where nobody leads the engine.
+    const led = world(async () => DONE);
+    led.change(undefined);
+    led.engine.now = { ...CONNECTED, mute: { sinceMs: 0, why: "It tells nothing." } } as EngineStatus;
+    led.take();
+    expect(await led.replied).toContain("Not sent, and not queued: It tells nothing.");
     // What may have been taken before is not called refused.
     const late = world(async (_, nth) => {
       if (nth > 1) return frame({ kind: "not-owner" });

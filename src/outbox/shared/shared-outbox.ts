@@ -352,9 +352,10 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
           isInHand = code !== "away";
         }
       }
-      // Who has it in hand has to be written down too: until there is room, nobody will.
-      const { full } = status();
-      if (!isInHand && full !== undefined) return refuse(isAsked ? unknown(full) : notSent(full));
+      // Who has it in hand has to be written down too: until there is room, or somebody leads the engine, nobody will.
+      const { full, mute } = status();
+      const why = full ?? mute?.why;
+      if (!isInHand && why !== undefined) return refuse(isAsked ? unknown(why) : notSent(why));
       await this.#moved(partition, Math.min(leftMs, LOOK_MS));
     }
     if (isOver) return;

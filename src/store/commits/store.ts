@@ -70,6 +70,8 @@ export interface CommitStoreOptions {
   readonly room?: CommitRoom | undefined;
   /** Nothing is written, and nobody shut out: a partition stays its owner's. */
   readonly readOnly?: boolean | undefined;
+  /** Called with each message that the stream tells and that can be read. */
+  readonly told?: (() => void) | undefined;
   /** Told once, when the store is another's from now on, or something in it cannot be read. */
   readonly warn?: ((text: string) => void) | undefined;
 }
@@ -140,6 +142,7 @@ class CommitStore implements Store {
             if (typeof commit === "string") return this.#hold(subject, sequence, commit);
             this.#state.follow(commit, subject, sequence, atMs);
           }
+          this.#options.told?.();
           this.#heldSubjects.delete(subject);
           this.#engineAheadMs = Math.max(this.#engineAheadMs, atMs - pace.now());
           toldTo = sequence;

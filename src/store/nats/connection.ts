@@ -58,6 +58,10 @@ export interface Engine extends AsyncDisposable {
   ask<T>(bytes: number, send: (connection: NatsConnection) => Promise<T>): Promise<T>;
   /** What became of a write: why the engine had no room for it, undefined where it was taken. */
   wrote(full: string | undefined): void;
+  /** It told something of what is kept in it. */
+  heard(): void;
+  /** To be called every second where something is heard as long as it works: whether it has gone silent. */
+  look(): void;
   close(): Promise<void>;
 }
 
@@ -262,7 +266,15 @@ class OpenEngine implements Engine {
   }
 
   wrote(full: string | undefined): void {
-    this.#change(() => this.#link.wrote(full));
+    this.#change(() => this.#link.wrote(full, this.#clock.now()));
+  }
+
+  heard(): void {
+    this.#change(() => this.#link.heard(this.#clock.now()));
+  }
+
+  look(): void {
+    this.#change(() => this.#link.look(this.#clock.now()));
   }
 
   async close(): Promise<void> {

@@ -31,8 +31,8 @@ it("[engine-away] a lost engine is tried again after a wait that is never nothin
           else if (one.kind === "dial") link.dialling(3, now);
           else if (one.kind === "connected") link.connected("a:4222", "2.9.10", now);
           else if (one.kind === "lost") link.lost("It went.", now);
-          else if (one.kind === "full") link.wrote("No room.");
-          else if (one.kind === "wrote") link.wrote(undefined);
+          else if (one.kind === "full") link.wrote("No room.", now);
+          else if (one.kind === "wrote") link.wrote(undefined, now);
           else link.refused("It said no.", now);
           const { state, nextTryMs, sinceMs, problem } = link.status;
           if (one.kind === "dial" && (link.waitMs < 50 || link.waitMs > 60_000))
@@ -74,6 +74,39 @@ it("[engine-away] a refusal is the reason that is told, also when the closed soc
   link.connected("b:4222", "2.10.27", 99);
   expect(link.status).toMatchObject({ state: "connected", node: "b:4222", problem: undefined, nextTryMs: undefined });
   expect(link.waitMs).toBe(0);
+});
+
+it("[engine-away] is mute where it is connected and tells nothing for longer than an election, until it tells again or refuses for want of room", () => {
+  const link = new EngineLink(0, () => 0.5);
+  let now = 1_000;
+  const pass = (ms: number) => {
+    for (const endMs = now + ms; now < endMs; link.look(now)) now += 1_000;
+  };
+  link.connected("a:4222", "2.9.10", now);
+  pass(20_000);
+  link.heard(now);
+  pass(24_000);
+  expect(link.status.mute).toBeUndefined();
+  pass(1_000);
+  expect(link.status).toMatchObject({ state: "connected", mute: { sinceMs: 21_000 } });
+  link.heard(now);
+  expect(link.status.mute).toBeUndefined();
+  pass(30_000);
+  link.wrote("No room.", now);
+  expect(link.status).toMatchObject({ full: "No room.", mute: undefined });
+  pass(30_000);
+  link.lost("It went.", now);
+  expect(link.status.mute).toBeUndefined();
+  pass(30_000);
+  expect(link.status.mute).toBeUndefined();
+  link.connected("a:4222", "2.9.10", now);
+  // Whoever stood still finds at once what came meanwhile.
+  now += 60_000;
+  link.look(now);
+  expect(link.status.mute).toBeUndefined();
+  now += 1_000;
+  link.look(now);
+  expect(link.status.mute).toBeDefined();
 });
 
 it("what is closed stays closed", () => {

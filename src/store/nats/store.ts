@@ -103,7 +103,16 @@ function storesOf({ engine, prefix, warn }: NatsStoreOptions): NatsStores {
   const sharedStore = async (part: string, vault: TextVault | undefined) => {
     const stream = await JetStreamStream.open(engine, keys, realPace);
     const where = `the engine (${keys})`;
-    return openCommitStore({ ...rest, stream, layout: "shared", prefix: `${prefix}.state.${part}.`, where, vault });
+    const told = () => engine.heard();
+    return openCommitStore({
+      ...rest,
+      stream,
+      layout: "shared",
+      prefix: `${prefix}.state.${part}.`,
+      where,
+      vault,
+      told,
+    });
   };
   const partition = async ({ number, group }: PartitionName, vault: TextVault | undefined, readOnly: boolean) => {
     const stream = await JetStreamStream.open(engine, parts, realPace);

@@ -33,6 +33,8 @@ export interface EngineConnection {
   ask<T>(bytes: number, send: (connection: NatsConnection) => Promise<T>): Promise<T>;
   /** Is told what became of each write: why there was no room for it, undefined where it was taken. */
   wrote(full: string | undefined): void;
+  /** It told something of what all gateways read. */
+  heard(): void;
 }
 
 interface ApiError {
