@@ -156,5 +156,6 @@ async function tellPromises(connection: Engine, log: EngineLog): Promise<void> {
 
 async function sealingKey(stores: NatsStores, keys: readonly [EngineKey, ...EngineKey[]]): Promise<Uint8Array> {
   await using store = await stores.keys();
-  return openSealingKey(store.shared<WrappedKey>("keys"), keys);
+  // The store is closed first otherwise, and what is thrown meanwhile ends the process.
+  return await openSealingKey(store.shared<WrappedKey>("keys"), keys);
 }
