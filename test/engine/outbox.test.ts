@@ -126,6 +126,13 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       async () => (await leaving.gateway.outbox?.list({ state: "queued", limit: 9 }))?.length === 1,
     );
     const closed = leaving.gateway.close({ drainMs: 20_000 });
+    // Nobody may begin anything meanwhile, and what is kept is shown as before.
+    await until("it to be given away", () => !isOwner(leaving));
+    expect(await staying.gateway.outbox?.list({ state: "queued", limit: 9 })).toHaveLength(1);
+    const asked = await call(staying, "toolway__receipt", {});
+    expect(asked.result?.["structuredContent"]).toMatchObject({
+      receipts: expect.arrayContaining([expect.objectContaining({ state: "sending", tool: "add_comment" })]),
+    });
     expect(JSON.stringify((await slow).result)).toContain("noted slow");
     await Promise.all([behind, closed]);
     await until("the next to be delivered", () => effectsIn(ledger).some(({ title: name }) => name === "behind"));

@@ -131,6 +131,8 @@ export function partitionOfReceipt(id: string, count: number): number | undefine
 export class SharedOutbox implements OutboxIntake, PartitionKeeper {
   readonly #options: SharedOutboxOptions;
   readonly #open = new Map<number, OpenPartition>();
+  /** Those that are being given away, until what is on its way has come back: nothing is begun there, and they are shown. */
+  readonly #given = new Map<number, OpenPartition>();
   readonly #listeners = new Set<ChangeListener>();
   /** Calls of other gateways that are waited for, by the name of their passing. */
   readonly #passed = new Map<string, { readonly call: PassedCall; readonly answer: Promise<Uint8Array> }>();
@@ -187,17 +189,21 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     this.#open.delete(partition);
     if (one === undefined) return;
     one.outbox.stop();
+    if (isInTime) this.#given.set(partition, one);
     // Whoever has it next would send what is on its way once more, or not know what became of it, and go on in its lane meanwhile.
     await one.outbox.drained(isInTime ? GIVING_MS : DRAIN_MS);
     await one.outbox.close();
+    this.#given.delete(partition);
   }
 
-  /** The outboxes that we own and may act for. */
+  /** The outboxes that we own, to be read. */
   *here(): Iterable<OpenPartition> {
     for (const partition of this.#open.keys()) {
       const one = this.at(partition);
       if (one !== undefined) yield one;
     }
+    const { partitions, self } = this.#options;
+    for (const [partition, one] of this.#given) if (partitions.ownerOf(partition) === self) yield one;
   }
 
   /** Undefined where another owns it, or nobody does. */
