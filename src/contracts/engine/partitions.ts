@@ -23,6 +23,8 @@ export interface Partitions {
   ownerOf(partition: number): string | undefined;
   /** The one question that counts, to be asked right before each act. */
   mayAct(partition: number): boolean;
+  /** The same of what goes on while the keeper comes to rest before it is given away; `onLost` is its end. */
+  keeps(partition: number): boolean;
   /** Begins to own. Once. */
   run(keeper: PartitionKeeper): void;
   /** The gateways that are there, ourselves among them. */
@@ -32,8 +34,8 @@ export interface Partitions {
   /** Called when the owner of a partition is another, or a partition is open here. The returned function ends it. */
   onChange(listener: (partition: number) => void): () => void;
   /**
-   * Called when a partition may not be acted for any more, beside its keeper, and waited for as that is. `isInTime`: nobody
-   * else may act for it yet. The returned function ends it.
+   * Called when a partition may not be acted for any more, behind its keeper where that comes to rest in time, and waited for some
+   * seconds. `isInTime`: nobody else may act for it yet. The returned function ends it.
    */
   onLost(listener: (partition: number, isInTime: boolean) => Promise<void>): () => void;
   /** Hands everything over; resolves when others may take it. It owns nothing afterwards. */

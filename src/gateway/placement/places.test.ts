@@ -22,6 +22,7 @@ function world() {
       of: () => 1,
       ownerOf: () => "b",
       mayAct: () => false,
+      keeps: () => false,
       onLost: () => () => {},
       onChange: () => () => {},
     },

@@ -83,7 +83,7 @@ export class ServerPlaces {
 
   mayRun(server: string): boolean {
     const { partitions } = this.#engine;
-    return partitions.mayAct(partitions.of(server));
+    return partitions.keeps(partitions.of(server));
   }
 
   /** Undefined where it runs at every gateway. */
@@ -117,7 +117,7 @@ export class ServerPlaces {
     const partition = partitions.of(hello.server);
     let why = "no gateway on the engine has it in hand";
     while (!signal.aborted) {
-      if (partitions.mayAct(partition)) return "here";
+      if (partitions.keeps(partition)) return "here";
       const owner = partitions.ownerOf(partition);
       let waitMs = LOOK_MS;
       if (owner !== undefined && owner !== self) {

@@ -25,6 +25,7 @@ const partitions: Partitions = {
   of: (key) => Number(/\d+/.exec(key)?.[0] ?? 0) % 64,
   ownerOf: () => "another",
   mayAct: () => false,
+  keeps: () => false,
   run() {},
   gateways: () => [],
   left: () => [],

@@ -160,6 +160,12 @@ export class Ownership {
     return view?.stage === "open" && this.#isOurs(view) && this.holds(moment);
   }
 
+  /** As `mayAct`, and while it is being given away: nobody else has it before that is done. */
+  keeps(partition: number, moment: Moment): boolean {
+    const view = this.#partitions[partition];
+    return (view?.stage === "open" || view?.stage === "closing") && this.#isOurs(view) && this.holds(moment);
+  }
+
   ownerOf(partition: number): string | undefined {
     const holder = this.#partitions[partition]?.record?.holder ?? "";
     return holder === "" || this.#gateways.get(holder)?.record?.isEnded === true ? undefined : gatewayOf(holder);

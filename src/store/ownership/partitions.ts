@@ -25,6 +25,8 @@ const REST_MS = 5_000;
  * write them down.
  */
 const GIVING_MS = 24_000;
+/** While a partition is given away, whether its lease still runs. */
+const LOOK_MS = 250;
 /** For everything to be handed over: the rest of what is under way, and two writes for each partition. */
 const RELEASE_MS = GIVING_MS + 5_000;
 
@@ -81,6 +83,8 @@ class OwnedPartitions implements Partitions {
   readonly #stores = new Map<number, Store>();
   /** Those that are being taken: what is lost meanwhile is closed afterwards. */
   readonly #taking = new Map<number, Promise<void>>();
+  /** Those of which all who act for them were told that they are lost. */
+  readonly #ending = new Set<number>();
   readonly #listeners = new Set<(partition: number) => void>();
   readonly #losers = new Set<(partition: number, isInTime: boolean) => Promise<void>>();
   /** As it was last told. */
@@ -122,6 +126,10 @@ class OwnedPartitions implements Partitions {
 
   mayAct(partition: number): boolean {
     return !this.#isOver && this.#heart.mayAct(partition, this.#moment());
+  }
+
+  keeps(partition: number): boolean {
+    return !this.#isOver && !this.#ending.has(partition) && this.#heart.keeps(partition, this.#moment());
   }
 
   gateways(): readonly GatewaySeen[] {
@@ -280,18 +288,27 @@ class OwnedPartitions implements Partitions {
     await this.#taking.get(partition);
     try {
       const isInTime = this.#heart.holds(this.#moment());
-      const others = [...this.#losers].map((told) => told(partition, isInTime));
-      const own = this.#keeper?.lost(partition, isInTime) ?? Promise.resolve();
-      await Promise.all([
-        resultWithin(own, isInTime ? GIVING_MS : REST_MS),
-        resultWithin(Promise.all(others), REST_MS),
-      ]);
+      const lost = this.#keeper?.lost(partition, isInTime) ?? Promise.resolve();
+      const own = resultWithin(lost, isInTime ? GIVING_MS : REST_MS);
+      // Whoever else acts for it need not wait beside it, and goes on until then.
+      await this.#whileHeld(own);
+      this.#ending.add(partition);
+      const isStillInTime = this.#heart.holds(this.#moment());
+      const others = [...this.#losers].map((told) => told(partition, isStillInTime));
+      await Promise.all([own, resultWithin(Promise.all(others), REST_MS)]);
     } catch (error) {
       this.#options.warn(`Partition ${partition} was not closed in good order: ${messageOf(error)}`);
     }
     await this.#closeStore(partition);
     this.#heart.closed(partition);
+    this.#ending.delete(partition);
     this.#soon();
+  }
+
+  /** Until it is done, or nobody can say any more that what is ours is nobody else's. */
+  async #whileHeld(work: Promise<unknown>): Promise<void> {
+    const done = work.then(() => true);
+    while (this.#heart.holds(this.#moment()) && (await resultWithin(done, LOOK_MS)) !== true);
   }
 
   /** What a silent engine still has to say is not waited for. */
