@@ -63,6 +63,8 @@ export class PendingCall implements Ticket {
   waitsFor: Ticket["waitsFor"] = undefined;
   /** Where it is counted while it is in flight; undefined for what the gateway itself asks. */
   share: Share | undefined = undefined;
+  /** It is not in flight any more. */
+  isOver = false;
   /** Its agent took it back, and the link is asking whether it left: whatever becomes of it, it is not sent again. */
   isTakenBack = false;
   /** An agent was asked for it: its answer is one to more than the request. */
@@ -192,6 +194,7 @@ export class PendingCalls {
 
   delete(pending: PendingCall): void {
     this.#byId.delete(pending.id);
+    pending.isOver = true;
     const { share } = pending;
     if (share === undefined) return;
     pending.share = undefined;

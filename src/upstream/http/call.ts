@@ -262,6 +262,7 @@ export class HttpCall implements ExchangeHandler {
       // It is finished before it is told: settle() must find nothing left to abort.
       this.#finish();
       this.#link.onMessage(bytes, ticket);
+      this.#wasAll(ticket);
       return;
     }
     // Some servers answer a notification with `{}` or `null`; what is a message may be of interest.
@@ -277,6 +278,14 @@ export class HttpCall implements ExchangeHandler {
     }
     this.#finish();
     this.#link.onPieces(pieces, ticket);
+    this.#wasAll(ticket);
+  }
+
+  /** A body is all that comes of its POST: a call that still waits then has no reply in it, and would wait for its deadline. */
+  #wasAll(ticket: Ticket): void {
+    if (ticket.isOver !== false) return;
+    const message = `${this.#link.destination.shown} answered, and not with the reply to this request: its id is another, or it has none.`;
+    this.#link.onFailed(this, new Fault("protocol", message), true);
   }
 
   #turnLarge(current: Buffer): void {

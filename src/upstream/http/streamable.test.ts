@@ -11,6 +11,7 @@ import {
   rpcError,
 } from "../../../test/fixtures/links/recorder.js";
 import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
+import { PIECED_REPLY_BYTES } from "../link/large-body.js";
 import { StreamableLink } from "./streamable.js";
 
 const cleanups: (() => Promise<unknown>)[] = [];
@@ -160,6 +161,15 @@ describe("an answer that is no reply", () => {
     ],
     ["a redirect to GET", (_, r) => r.writeHead(302, { location: "/login" }).end(), "protocol", false, /\/login/],
     ["a redirect to itself", (_, r) => r.writeHead(308, { location: "/mcp" }).end(), "protocol", false, /308/],
+    [
+      "a reply of another id",
+      (_, r) => json(r, { jsonrpc: "2.0", id: 77, result: {} }),
+      "protocol",
+      true,
+      /its id is another/,
+    ],
+    ["a long reply of another id", (_, r) => json(r, long(77)), "protocol", true, /its id is another/],
+    ["a request", (_, r) => json(r, { jsonrpc: "2.0", id: 1, method: "ping" }), "protocol", true, /or it has none/],
     ["garbage", (_, r) => r.socket?.end("SSH-2.0-OpenSSH\r\n"), "protocol", true, /not HTTP/],
     ["a cut", (_, r) => r.socket?.destroy(), "outcome-unknown", true, /unknown/],
     ["a reset", (_, r) => r.socket?.resetAndDestroy(), "outcome-unknown", true, /ECONNRESET/],
@@ -357,4 +367,9 @@ function connections(peer: Peer): Promise<number> {
   return new Promise((resolve, reject) => {
     peer.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
   });
+}
+
+/** A reply of more than is held in one piece. */
+function long(id: number): object {
+  return { jsonrpc: "2.0", id, result: { content: [{ type: "text", text: "x".repeat(2 * PIECED_REPLY_BYTES) }] } };
 }

@@ -27,6 +27,8 @@ export interface Ticket {
   readonly notes?: WayNotes | undefined;
   /** Undefined where a repeat is not known for one. */
   readonly messageKey?: MessageKey | undefined;
+  /** Its answer has come, or nobody waits for it any more. Undefined where whoever asks does not say. */
+  readonly isOver?: boolean;
   /** The link sets it while the request waits for this, and the server has had nothing of it, or refused it for want of this. */
   waitsFor?: "place" | "handshake" | "credential" | undefined;
 }
