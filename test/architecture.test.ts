@@ -58,7 +58,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "endpoint/mailbox": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory",
   "endpoint/modern": "contracts contracts/engine endpoint/http endpoint/session protocol runtime runtime/memory",
   "endpoint/session": "contracts contracts/engine protocol protocol/bytes runtime runtime/memory",
-  "endpoint/stdio": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory",
+  "endpoint/stdio": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory runtime/turns",
   "executor/allow": "runtime runtime/redact",
   "executor/client": "executor/wire runtime runtime/network sockets",
   credentials: "contracts protocol runtime runtime/network runtime/processes runtime/redact runtime/words",
@@ -136,8 +136,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "upstream/http":
     "contracts executor/wire protocol runtime runtime/memory runtime/network runtime/redact runtime/words upstream/era upstream/http/plain upstream/link",
   "upstream/http/plain": "",
-  "upstream/link": "contracts protocol protocol/bytes runtime runtime/redact",
-  "upstream/lists": "contracts protocol protocol/bytes protocol/definitions runtime upstream/link",
+  "upstream/link": "contracts protocol protocol/bytes runtime runtime/redact runtime/turns",
+  "upstream/lists": "contracts protocol protocol/bytes protocol/definitions runtime runtime/turns upstream/link",
   "upstream/mailbox":
     "contracts mailbox/join mailbox/peer mailbox/wire protocol runtime runtime/memory runtime/redact runtime/words upstream/link",
   "upstream/modern": "contracts protocol runtime upstream/era upstream/link upstream/lists",

@@ -18,6 +18,7 @@ import { scripted } from "../fixtures/modern/scripted.js";
 import { callText, echoOf, faultServer } from "./gateway.js";
 import { figure } from "./length.js";
 import { linux, report } from "./measure.js";
+import { raw } from "./memory-scene.js";
 import { TURN_MS, type Turns, watchedTurns } from "./turns.js";
 
 const BODY_BYTES = 16 * 1024 * 1024 - 300;
@@ -34,6 +35,9 @@ const ATTACKS: readonly [what: string, args: () => string][] = [
   ["100,000 long names", () => `{${listed(100_000, (n) => `"${"k".repeat(150)}${n}":1`)}}`],
 ];
 
+/** By then, the gateway has read what was written to it. */
+const ARRIVED_MS = 500;
+
 /** Lists are kept 200 ms after they change, which is over by then. */
 const KEPT_AFTER_MS = 600;
 
@@ -49,6 +53,17 @@ const HONEST: readonly [what: string, args: () => string][] = [
   [
     "a table of 17,000 rows",
     () => `{"x":[${listed(17_000, (n) => `{${listed(10, (k) => `"column ${k}":"${n} ${"v".repeat(60)}"`)}}`)}]}`,
+  ],
+];
+
+/** So many at once, each as costly as one may be, of the sizes that are read in different ways. */
+const AT_ONCE: readonly [what: string, count: number, args: (n: number) => string][] = [
+  ["100 bodies of 60 kB, of names of their own", 100, (n) => `{"x":[${listed(3_600, (i) => `{"k${n} ${i}":1}`)}]}`],
+  ["24 bodies of 600 kB, of 195,000 values", 24, () => `{"x":[${"{},".repeat(195_000)}1]}`],
+  [
+    "12 bodies of 1.3 MB, of 190,000 values",
+    12,
+    () => `{"x":[${listed(19_000, (n) => `{"n${n}":[]}`)},${"{},".repeat(150_000)}"${"y".repeat(600_000)}"]}`,
   ],
 ];
 
@@ -90,6 +105,21 @@ let turns: Turns;
 let servers: Record<string, ServerEntry>;
 
 const leastOf = (times: number, act: () => Promise<void>) => turns.leastOf(times, act);
+
+/** All of them but for the last bytes, which then come in one turn. */
+async function sendAtOnce(bodies: readonly string[]): Promise<void> {
+  const headers = Object.entries(wire.headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const start = `POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n`;
+  const all = bodies.map((body) =>
+    raw(gateway, [`${start}${headers.join("")}Content-Length: ${body.length}\r\n\r\n${body.slice(0, -1)}`]),
+  );
+  await until("all but their ends", () => all.every(({ socket }) => !socket.connecting && socket.writableLength === 0));
+  await sleep(ARRIVED_MS);
+  turns.begin();
+  for (const { socket } of all) socket.write("}");
+  await until("the answers", () => all.every(({ said }) => said.includes('"result"')), 60_000);
+  for (const { socket } of all) socket.destroy();
+}
 
 describe.skipIf(!linux)("one turn of the event loop", () => {
   beforeAll(async () => {
@@ -137,6 +167,22 @@ describe.skipIf(!linux)("one turn of the event loop", () => {
       expect(ms).toBeLessThan(TURN_MS);
     },
     60_000,
+  );
+
+  it.each(AT_ONCE)(
+    "is short while many bodies end at once: %s [bounded] [one-bad-server]",
+    async (what, count, args) => {
+      const bodies = Array.from({ length: count }, (_, n) =>
+        JSON.stringify({ jsonrpc: "2.0", id: n, method: "tools/call", params: { name: "echo", arguments: 0 } }).replace(
+          /0(?=\}\}$)/,
+          () => args(n),
+        ),
+      );
+      const ms = await leastOf(figure(2, 5), () => sendAtOnce(bodies));
+      report("longest turn", `${ms === 0 ? "under 15" : ms} ms, ${what} [bounded]`);
+      expect(ms).toBeLessThan(TURN_MS);
+    },
+    120_000,
   );
 
   it.each(SHOUTS)(

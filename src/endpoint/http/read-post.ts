@@ -2,7 +2,6 @@
 // that take POSTs read by this; what the messages mean is the receiver's to say.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Principal } from "../../contracts/caller.js";
 import { Fault, LIMIT, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
@@ -316,9 +315,10 @@ class PostReader implements OpenBody, RequestTurn {
     this.#holder?.releaseUnclaimed();
   }
 
-  /** The same for a long body, with a turn of the loop for each step: nobody else waits for all of them. */
+  /** The same for a long body, with a turn of the loop for each step: nobody else waits for all of them, nor for several at once. */
   async #takeLong(pieces: Buffer[]): Promise<void> {
-    const { limits } = this.#reading;
+    const { limits, open } = this.#reading;
+    const nextTurn = () => open.turns.step(this.by);
     this.#rest = undefined;
     this.#first = undefined;
     try {

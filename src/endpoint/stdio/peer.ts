@@ -1,13 +1,13 @@
 // An agent at the other end of one pipe: stdio, or the old HTTP+SSE. Its texts are read here, and each message goes to
 // the era that it is of. Where the texts come from and how they are framed is not its concern.
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AgentProfile, Principal } from "../../contracts/caller.js";
 import { Fault, LIMIT, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject } from "../../protocol/jsonrpc.js";
 import type { Message, RequestMessage } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
 import { type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
+import { ownTurn } from "../../runtime/turns/turns.js";
 import { saysModern } from "../modern/checks.js";
 import { idText } from "../session/call.js";
 import { profileOf } from "../session/profile.js";
@@ -66,8 +66,8 @@ export class PipePeer {
   async receiveLong(text: string, holder: Holder, cost: number): Promise<void> {
     let take: () => void;
     try {
-      const read = await readLongMessage(text, this.#options.limits, PIPED, nextTurn);
-      await nextTurn();
+      const read = await readLongMessage(text, this.#options.limits, PIPED, ownTurn);
+      await ownTurn();
       take = () => this.#takeRead(read, holder, cost);
     } catch (error) {
       take = () => this.#fail(error);

@@ -2,7 +2,6 @@
 
 import { randomBytes } from "node:crypto";
 import type { Readable, Writable } from "node:stream";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AgentProfile, Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault, LIMIT } from "../../protocol/errors.js";
@@ -11,6 +10,7 @@ import { type Clock, systemClock } from "../../runtime/clock.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { BODY_COST, HeldBytes, type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { createSealer, type Sealer } from "../../runtime/seal.js";
+import { ownTurn } from "../../runtime/turns/turns.js";
 import { sleep } from "../../runtime/wait.js";
 import { ModernEra } from "../modern/era.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
@@ -190,7 +190,7 @@ class Stdio implements StdioEndpoint {
   /** The same in turns: nobody else waits for all of it. The bytes are let go of once they are decoded. */
   async #longLine(pieces: Buffer[], holder: Holder, cost: number): Promise<void> {
     const unreadable = await this.#judge(pieces);
-    const text = unreadable === undefined ? (await decodeLong(pieces, nextTurn)).trim() : "";
+    const text = unreadable === undefined ? (await decodeLong(pieces, ownTurn)).trim() : "";
     if (unreadable !== undefined && !this.#over) this.#refuse(unreadable.code, unreadable.why);
     else if (text !== "") await this.#peer.receiveLong(text, holder, cost);
     holder.releaseUnclaimed();
@@ -202,7 +202,7 @@ class Stdio implements StdioEndpoint {
     for (const piece of pieces) {
       const unreadable = check.push(piece);
       if (unreadable !== undefined) return unreadable;
-      await nextTurn();
+      await ownTurn();
     }
     return undefined;
   }

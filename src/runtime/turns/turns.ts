@@ -70,6 +70,14 @@ export class Turns {
     });
   }
 
+  /** For a step of work whose size is not known before: resolves in one of the next turns, which has no other large work. */
+  async turn(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#waiting.push({ bytes: TURN_BYTES, act: resolve });
+      this.#next.ask();
+    });
+  }
+
   #fits(bytes: number): boolean {
     return bytes <= this.#left || this.#left === TURN_BYTES;
   }
@@ -90,3 +98,6 @@ export class Turns {
 
 /** All large work of a process shares its one event loop. */
 export const turns = new Turns();
+
+/** For a step of long work, among all that the process does. */
+export const ownTurn = (): Promise<void> => turns.turn();

@@ -1,6 +1,5 @@
 // Requests of the gateway's own to a server: the handshake, lists, levels, subscriptions. Off the hot path.
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Upstream, UpstreamCall } from "../../contracts/upstream.js";
 import { excessOf, excessOfLong, MESSAGE_BOUNDS, type TextBounds } from "../../protocol/bytes/text-bounds.js";
 import { Fault } from "../../protocol/errors.js";
@@ -15,6 +14,7 @@ import {
   scanText,
 } from "../../protocol/message.js";
 import { type Reply, replyText } from "../../protocol/reply.js";
+import { ownTurn } from "../../runtime/turns/turns.js";
 import { within } from "../../runtime/wait.js";
 
 /** Who sends calls to a server: a connection, or what stands before it. */
@@ -113,7 +113,7 @@ export async function askPage(
   const at = locate(scanText(text), ["result", kind]);
   const isList = at !== undefined && text[at.start] === "[";
   const around = isList ? `${text.slice(0, at.start)}[]${text.slice(at.end)}` : text;
-  if (text.length > LONG_CHARS) await nextTurn();
+  if (text.length > LONG_CHARS) await ownTurn();
   refuseExcess(around, method, MESSAGE_BOUNDS);
   const { result } = toResult(parseMessage(around), method);
   return { result, list: isList ? text.slice(at.start, at.end) : undefined, chars: text.length };
@@ -147,9 +147,9 @@ async function textOf(
     refuseExcess(text, method, bounds);
     return text;
   }
-  await nextTurn();
-  refuse(await excessOfLong(text, bounds, nextTurn), method);
-  await nextTurn();
+  await ownTurn();
+  refuse(await excessOfLong(text, bounds, ownTurn), method);
+  await ownTurn();
   return text;
 }
 

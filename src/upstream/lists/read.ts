@@ -1,6 +1,5 @@
 // Reads a server's lists, page by page. Entries keep the text that the server wrote.
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Listed, ListKind } from "../../contracts/upstream.js";
 import { excessOf, MESSAGE_BOUNDS, type TextBounds } from "../../protocol/bytes/text-bounds.js";
 import { prepareCanonical } from "../../protocol/canonical.js";
@@ -8,6 +7,7 @@ import { prepareJudgement } from "../../protocol/definitions/mend.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { scanElements } from "../../protocol/scan.js";
+import { ownTurn } from "../../runtime/turns/turns.js";
 import { askPage, type CallSender } from "../link/own-call.js";
 
 /** A server whose cursors never end would be read for ever; real ones have one page, a few have tens. */
@@ -95,7 +95,7 @@ export async function readList(
       if (prepares && isObject(value)) prepareCanonical(item);
       // What is short is judged in one turn, and mostly not at all: most readings bring what is known.
       if (elements.length > ITEMS_A_TURN && isObject(value)) prepareJudgement(kind, json, value);
-      if (items.length % ITEMS_A_TURN === 0) await nextTurn();
+      if (items.length % ITEMS_A_TURN === 0) await ownTurn();
     }
     if (items.length > MAX_ITEMS) return items;
     const next = result["nextCursor"];
