@@ -51,14 +51,15 @@ const ALLOWED: Readonly<Record<string, string>> = {
   endpoint:
     "contracts contracts/engine endpoint/http endpoint/legacy endpoint/legacy/streams endpoint/modern endpoint/session protocol runtime runtime/memory",
   "endpoint/http":
-    "contracts contracts/engine endpoint/session protocol runtime runtime/memory runtime/network runtime/turns runtime/words sockets",
+    "contracts contracts/engine endpoint/session protocol protocol/bytes runtime runtime/memory runtime/network runtime/turns runtime/words sockets",
   "endpoint/legacy":
     "contracts contracts/engine endpoint/http endpoint/legacy/streams endpoint/session endpoint/stdio protocol runtime runtime/memory",
   "endpoint/legacy/streams": "endpoint/http endpoint/session runtime runtime/memory",
   "endpoint/mailbox": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory",
   "endpoint/modern": "contracts contracts/engine endpoint/http endpoint/session protocol runtime runtime/memory",
   "endpoint/session": "contracts contracts/engine protocol protocol/bytes runtime runtime/memory",
-  "endpoint/stdio": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory runtime/turns",
+  "endpoint/stdio":
+    "contracts endpoint/modern endpoint/session protocol protocol/bytes runtime runtime/memory runtime/turns",
   "executor/allow": "runtime runtime/redact",
   "executor/client": "executor/wire runtime runtime/network sockets",
   credentials: "contracts protocol runtime runtime/network runtime/processes runtime/redact runtime/words",

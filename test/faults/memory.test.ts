@@ -10,6 +10,9 @@ import { figure, full } from "./length.js";
 import { linux, report } from "./measure.js";
 import { type Agent, agentOf, callBody, type Raw, RSS_GROWTH, raw, scene, serveHonest } from "./memory-scene.js";
 
+/** The least that an empty object in an array takes. */
+const VALUE_BYTES = 64;
+
 const started: Started[] = [];
 
 afterAll(async () => {
@@ -50,6 +53,30 @@ describe.skipIf(!linux)("memory", () => {
     for (const { socket } of all) socket.destroy();
     await until("room again", async () => (await attacker.call("echo", { x: "x".repeat(15_000_000) })).status === 200);
   }, 300_000);
+
+  it.each([
+    ["60 calls of 600 kB", 60, 195_000],
+    ["300 calls of 60 kB", 300, 19_500],
+  ])(
+    "is bounded under %s of nothing but values that hang, each of which takes many times its text [bounded]",
+    async (what, count, values) => {
+      const hang = faultServer("troubled", ["hangs"], { tools: { echo: { name: "hang" } } });
+      const { gateway, attacker, honest, growth, told } = await scene({ hang });
+      const x = Array.from({ length: values }, () => ({}));
+      let over = false;
+      const serving = serveHonest(honest, () => over);
+      const all = Array.from({ length: count }, () => raw(gateway, [callBody(attacker.head, "hang", { x })]));
+      // Of one that is closed with its answer, that may be lost.
+      const refused = () => all.filter(({ said, closed }) => closed || said.startsWith("HTTP/1.1 503 ")).length;
+      const fits = Math.floor((0.75 * 128 * 1024 * 1024) / (values * VALUE_BYTES));
+      await until("those without room to be refused", () => refused() >= count - fits, 60_000);
+      await sleep(1_000);
+      over = true;
+      await told(`${what} of nothing but values that hang`, growth(), await serving, `; ${refused()} refused`);
+      expect(growth()).toBeLessThan(RSS_GROWTH);
+    },
+    120_000,
+  );
 
   it("is bounded under results that nobody reads, of which those without room end with the fault limit [bounded]", async () => {
     const { gateway, attacker, honest, growth, told } = await scene({ large: faultServer("large") }, [["pid", {}]]);

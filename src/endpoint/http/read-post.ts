@@ -3,10 +3,11 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Principal } from "../../contracts/caller.js";
+import { weightOf } from "../../protocol/bytes/weight.js";
 import { Fault, LIMIT, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import type { Message } from "../../protocol/message.js";
-import { BODY_COST, type HeldBytes, type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
+import { type HeldBytes, type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { KIB } from "../../runtime/sizes.js";
 import { NOWHERE } from "../../runtime/table.js";
 import type { RequestTurn } from "../../runtime/turns/request-turns.js";
@@ -14,6 +15,7 @@ import { idText } from "../session/call.js";
 import type { EndpointLimits } from "../session/limits.js";
 import {
   BODY,
+  costOf,
   decodeLong,
   hasRequest,
   heldBy,
@@ -109,6 +111,8 @@ class PostReader implements OpenBody, RequestTurn {
   /** Made when the body has come, or has not come whole with its first piece. */
   #holder: Holder | undefined;
   #declared = 0;
+  /** What its values take of the memory. Known at its end. */
+  #weight = 0;
   #checked: TextCheck | undefined;
   place = NOWHERE;
   windowFrom: number | undefined = undefined;
@@ -141,7 +145,7 @@ class PostReader implements OpenBody, RequestTurn {
       return;
     }
     if (declared > this.#reading.held.largestBody) {
-      this.#neverFits(declared);
+      this.#neverFits(declared, costOf(declared, 0));
       req.resume();
       return;
     }
@@ -164,8 +168,9 @@ class PostReader implements OpenBody, RequestTurn {
   /** A connection costs memory too: while there is none, whoever is refused is not kept. */
   #noRoom(id?: string): void {
     this.#letGo();
-    if (this.#size > this.#reading.held.largestBody) {
-      this.#neverFits(this.#size, id);
+    const cost = costOf(this.#size, this.#weight);
+    if (cost > this.#reading.held.most) {
+      this.#neverFits(this.#size, cost, id);
       return;
     }
     const headers = !this.#ended && this.#reading.open.drain(this) ? RETRY_AFTER : CLOSE_AND_RETRY;
@@ -174,8 +179,8 @@ class PostReader implements OpenBody, RequestTurn {
   }
 
   /** To come back later would not help. */
-  #neverFits(bytes: number, id?: string): void {
-    refuse(this.#to.res, 413, LIMIT, tooLargeToHold("body", bytes, this.#reading.held), [], id);
+  #neverFits(bytes: number, cost: number, id?: string): void {
+    refuse(this.#to.res, 413, LIMIT, tooLargeToHold("body", bytes, cost, this.#reading.held), [], id);
   }
 
   endSlow(bytes: number, ms: number): void {
@@ -242,7 +247,7 @@ class PostReader implements OpenBody, RequestTurn {
   /** The same for what becomes of the body. */
   #holdMessage(id?: string): boolean {
     this.#holder ??= this.#reading.held.holder(this.#to.principal.id);
-    if (this.#holder.hold(this.#size * BODY_COST)) return true;
+    if (this.#holder.hold(costOf(this.#size, this.#weight))) return true;
     this.#noRoom(id);
     return false;
   }
@@ -281,8 +286,16 @@ class PostReader implements OpenBody, RequestTurn {
     this.#ended = true;
     this.#reading.open.delete(this);
     if (this.#refusal !== undefined || res.headersSent) return;
+    this.#weigh();
     // What waits for its turn is counted while it does.
     if (this.#size < SHORT_BYTES || this.#holdMessage()) this.#reading.open.turns.do(this);
+  }
+
+  #weigh(): void {
+    this.#endBlock();
+    if (this.#checked !== undefined) this.#weight = this.#checked.weight;
+    else if (this.#rest !== undefined) for (const piece of this.#rest) this.#weight += weightOf(piece);
+    else if (this.#first !== undefined) this.#weight = weightOf(this.#first);
   }
 
   turn(): void {
@@ -299,7 +312,6 @@ class PostReader implements OpenBody, RequestTurn {
       this.#letGo();
       return;
     }
-    this.#endBlock();
     if (this.#rest !== undefined && this.#size >= LONG_BYTES) {
       void this.#takeLong(this.#rest);
       return;

@@ -3,11 +3,12 @@
 
 import { StringDecoder } from "node:string_decoder";
 import { JsonShape } from "../../protocol/bytes/scan-bytes.js";
+import { weightBy } from "../../protocol/bytes/weight.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { type Message, type RequestMessage, toLongMessage, toMessage } from "../../protocol/message.js";
 import { deeperThan, scanElements, scanLongElements } from "../../protocol/scan.js";
-import type { HeldBytes, Holder } from "../../runtime/memory/held-bytes.js";
+import { BODY_COST, type HeldBytes, type Holder } from "../../runtime/memory/held-bytes.js";
 import { KIB } from "../../runtime/sizes.js";
 import type { EndpointLimits } from "./limits.js";
 
@@ -32,9 +33,14 @@ const DECODED_A_TURN = 4 * 1024 * KIB;
  */
 const BATCH_CHARS_A_TURN = 128 * KIB;
 
-/** Why a text of `bytes` is refused that finds no room even where nothing else is held. */
-export function tooLargeToHold(noun: string, bytes: number, { limit, largestBody }: HeldBytes): string {
-  return `The ${noun} has ${bytes} bytes, and with limits.heldBytes at ${limit} there is never room for more than ${largestBody} at once. Send less, or have limits.heldBytes raised.`;
+/** What a text of `bytes` is counted while one of its requests is kept; `weight` is what its values take besides. */
+export const costOf = (bytes: number, weight: number): number => bytes * BODY_COST + weight;
+
+/** Why a text of `bytes`, counted as `cost`, is refused that finds no room even where nothing else is held. */
+export function tooLargeToHold(noun: string, bytes: number, cost: number, { limit, largestBody }: HeldBytes): string {
+  const has =
+    bytes > largestBody ? `has ${bytes} bytes` : `counts as ${Math.ceil(cost / BODY_COST)} bytes, for its many values`;
+  return `The ${noun} ${has}, and with limits.heldBytes at ${limit} there is never room for more than ${largestBody} at once. Send less, or have limits.heldBytes raised.`;
 }
 
 /** Whether somebody may keep something of it: only requests are. */
@@ -186,6 +192,11 @@ export class TextCheck {
   constructor(limits: EndpointLimits, { noun }: TextWords) {
     this.#limits = limits;
     this.#noun = noun;
+  }
+
+  /** What the values that have come will take of the memory, beside their text. */
+  get weight(): number {
+    return weightBy(this.#shape.values, this.#shape.names);
   }
 
   /** Why it is refused; undefined as long as it is not. */

@@ -4,11 +4,12 @@ import { randomBytes } from "node:crypto";
 import type { Readable, Writable } from "node:stream";
 import type { AgentProfile, Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
+import { weightOf } from "../../protocol/bytes/weight.js";
 import { Fault, LIMIT } from "../../protocol/errors.js";
 import type { Reply } from "../../protocol/reply.js";
 import { type Clock, systemClock } from "../../runtime/clock.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
-import { BODY_COST, HeldBytes, type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
+import { HeldBytes, type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { createSealer, type Sealer } from "../../runtime/seal.js";
 import { ownTurn } from "../../runtime/turns/turns.js";
 import { sleep } from "../../runtime/wait.js";
@@ -16,6 +17,7 @@ import { ModernEra } from "../modern/era.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
 import { ENDPOINT_LIMITS, type EndpointLimits } from "../session/limits.js";
 import {
+  costOf,
   decodeLong,
   LONG_BYTES,
   PIPED,
@@ -168,37 +170,45 @@ class Stdio implements StdioEndpoint {
       return;
     }
     const holder = this.#held.holder(this.#owner);
-    const cost = line.length * BODY_COST;
-    if (line.length >= SHORT_BYTES && !holder.hold(cost)) {
-      const neverFits = line.length > this.#held.largestBody;
-      this.#refuse(LIMIT, neverFits ? tooLargeToHold("line", line.length, this.#held) : SKIPPED);
-      return;
-    }
     if (line.length >= LONG_BYTES) {
+      if (!this.#holds(holder, line.length, costOf(line.length, 0))) return;
       this.#behind = [];
       this.#input.pause();
-      void this.#longLine(piecesOf(line), holder, cost);
+      void this.#longLine(piecesOf(line), holder, line.length);
       return;
     }
-    const unreadable = line.length < SMALL_BYTES ? undefined : new TextCheck(this.#limits, PIPED).push(line);
-    const text = unreadable === undefined ? line.toString().trim() : "";
+    const check = line.length < SMALL_BYTES ? undefined : new TextCheck(this.#limits, PIPED);
+    const unreadable = check?.push(line);
+    const cost = costOf(line.length, check?.weight ?? weightOf(line));
     if (unreadable !== undefined) this.#refuse(unreadable.code, unreadable.why);
-    else if (text !== "") this.#peer.receive(text, holder, cost);
+    else if (line.length < SHORT_BYTES || this.#holds(holder, line.length, cost)) {
+      const text = line.toString().trim();
+      if (text !== "") this.#peer.receive(text, holder, cost);
+    }
     holder.releaseUnclaimed();
   }
 
+  /** False where there is no room, and it has been refused. */
+  #holds(holder: Holder, bytes: number, cost: number): boolean {
+    if (holder.hold(cost)) return true;
+    this.#refuse(LIMIT, cost > this.#held.most ? tooLargeToHold("line", bytes, cost, this.#held) : SKIPPED);
+    return false;
+  }
+
   /** The same in turns: nobody else waits for all of it. The bytes are let go of once they are decoded. */
-  async #longLine(pieces: Buffer[], holder: Holder, cost: number): Promise<void> {
-    const unreadable = await this.#judge(pieces);
-    const text = unreadable === undefined ? (await decodeLong(pieces, ownTurn)).trim() : "";
-    if (unreadable !== undefined && !this.#over) this.#refuse(unreadable.code, unreadable.why);
-    else if (text !== "") await this.#peer.receiveLong(text, holder, cost);
+  async #longLine(pieces: Buffer[], holder: Holder, bytes: number): Promise<void> {
+    const check = new TextCheck(this.#limits, PIPED);
+    const unreadable = await this.#judge(pieces, check);
+    const cost = costOf(bytes, check.weight);
+    if (unreadable === undefined && this.#holds(holder, bytes, cost)) {
+      const text = (await decodeLong(pieces, ownTurn)).trim();
+      if (text !== "") await this.#peer.receiveLong(text, holder, cost);
+    } else if (unreadable !== undefined && !this.#over) this.#refuse(unreadable.code, unreadable.why);
     holder.releaseUnclaimed();
     this.#readOn();
   }
 
-  async #judge(pieces: readonly Buffer[]): Promise<Unreadable | undefined> {
-    const check = new TextCheck(this.#limits, PIPED);
+  async #judge(pieces: readonly Buffer[], check: TextCheck): Promise<Unreadable | undefined> {
     for (const piece of pieces) {
       const unreadable = check.push(piece);
       if (unreadable !== undefined) return unreadable;
