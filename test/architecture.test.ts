@@ -15,7 +15,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "agents/run": "agents/import config config/inputs contracts runtime/words",
   "agents/setup": "agents/import config config/edit runtime runtime/words",
   cache: "contracts protocol runtime",
-  catalog: "contracts protocol protocol/definitions runtime",
+  catalog: "contracts protocol protocol/definitions runtime runtime/turns",
   cli: "cli/commands cli/line runtime",
   "cli/audit": "cli/gateway cli/line contracts/control observe/audit runtime runtime/words",
   "cli/call": "cli/line cli/text contracts protocol runtime",

@@ -89,6 +89,45 @@ describe("the search menu", () => {
     expect((await growing.find("second", 5, everything)).map(({ name }) => name)).toEqual(["s__second"]);
   });
 
+  it("is indexed turn by turn, and each search has a turn of its own [bounded]", async () => {
+    const turnsOf = async (act: () => Promise<unknown>) => {
+      let turns = 0;
+      let next = setImmediate(function tick() {
+        turns++;
+        next = setImmediate(tick);
+      });
+      await act();
+      clearImmediate(next);
+      return turns;
+    };
+    const tools = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`tool_${n}`, "Does it."]));
+    await names("what loads the index");
+    const [few, many] = [catalogOf({ s: tools(5) }), catalogOf({ s: tools(500) })];
+    expect(await turnsOf(() => few.find("tool", 5, everything))).toBeLessThan(10);
+    expect(await turnsOf(() => many.find("tool", 5, everything))).toBeGreaterThanOrEqual(20);
+    const at = Array.from({ length: 8 });
+    expect(await turnsOf(() => Promise.all(at.map(() => few.find("tool", 5, everything))))).toBeGreaterThanOrEqual(7);
+  });
+
+  it("looks at so many words of a tool, and of a server, and at those of the others all the same [bounded] [one-bad-server]", async () => {
+    const own = (n: number) => Array.from({ length: 140 }, (_, k) => `w${n * 140 + k}x`).join(" ");
+    const crowded = catalogOf({
+      wordy: {
+        ...Object.fromEntries(Array.from({ length: 160 }, (_, n) => [`tool_${n}`, own(n)])),
+        last: "Waters gardens.",
+      },
+      long: { tool: `${"So. ".repeat(400)} Plants trees.` },
+      honest: { first: "Mows lawns." },
+    });
+    const found = async (query: string) => (await crowded.find(query, 5, everything)).map(({ name }) => name);
+    expect(await found("w7x")).toEqual(["wordy__tool_0"]);
+    expect(await found("gardens")).toEqual([]);
+    expect(await found("last")).toEqual(["wordy__last"]);
+    expect(await found("trees")).toEqual([]);
+    expect(await found("lawns")).toEqual(["honest__first"]);
+  });
+
   it("answers hostile queries soon", async () => {
     await names("warm up");
     for (const query of [

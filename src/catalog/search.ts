@@ -7,6 +7,7 @@ import { RECEIPT_TOOL } from "../contracts/outbox.js";
 import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { edited, locate, type RequestMessage } from "../protocol/message.js";
+import { turns } from "../runtime/turns/turns.js";
 import type { Entry } from "./merge.js";
 import type { View } from "./view.js";
 
@@ -21,10 +22,25 @@ const MAX_LIMIT = 20;
 /** A query is a phrase; the rest of a longer one is not looked at. */
 const MAX_QUERY = 400;
 const MAX_TERMS = 24;
+/** What a short word begins with is no hint of what it means. */
+const PREFIX_CHARS = 3;
+/** So long is a word in which a typo is forgiven. More than one typo is not: with each, many more of all words have to be looked at. */
+const TYPO_CHARS = 5;
+const TYPOS = 1;
 /** Names of servers that the description of find_tools lists, so that an agent knows what there is to find. */
 const MAX_SERVER_NAMES = 50;
 /** So many names of a tool's parameters are indexed; the first ones tell what it is about. */
 const MAX_PARAMETERS = 50;
+/** So much of each text of a tool is indexed: what it is about stands at its beginning. */
+const MAX_TEXT_CHARS = 1_500;
+const MAX_WORDS = 150;
+/**
+ * Different words of one server's tools. Thousands of tools described in prose have fewer; each search goes through the words
+ * of all servers.
+ */
+const MAX_WORDS_OF_SERVER = 20_000;
+/** So many tools are indexed in one turn of the event loop, which takes some milliseconds. */
+const TOOLS_A_TURN = 25;
 
 export interface FoundTool {
   readonly name: string;
@@ -104,11 +120,16 @@ export class ToolSearch {
     const wanted = Math.min(Math.max(1, Math.trunc(limit)), MAX_LIMIT);
     if (this.#built?.entries !== entries) this.#built = { entries, index: build(entries) };
     const index = await this.#built.index;
-    const terms = tokenize(query.slice(0, MAX_QUERY)).slice(0, MAX_TERMS).join(" ");
-    const hits = index.search(terms, {
+    const terms = termsOf(query);
+    // A search takes milliseconds, and many may be asked for at once.
+    await turns.turn();
+    const hits = index.search(terms.join(" "), {
+      tokenize: (text) => text.split(" "),
+      processTerm: (term) => term,
       boost: { name: 3, title: 2, parameters: 0.5 },
-      prefix: (term) => term.length > 2,
-      fuzzy: (term) => (term.length > 4 ? 0.2 : false),
+      // What begins with the longer one of two begins with the shorter one as well: nothing is looked at twice.
+      prefix: (term) => isPrefix(term) && !terms.some((other) => begins(term, other)),
+      fuzzy: (term) => (term.length >= TYPO_CHARS ? TYPOS : false),
       filter: (hit) => {
         const entry = entries[hit.id as number];
         return entry !== undefined && view.allows(entry.server, ownToolName(entry.item.own));
@@ -126,18 +147,42 @@ export class ToolSearch {
   }
 }
 
+/** The words of a query as they are looked for, each once. */
+function termsOf(query: string): readonly string[] {
+  const words = tokenize(query.slice(0, MAX_QUERY)).slice(0, MAX_TERMS);
+  return [...new Set(words.map(stem))];
+}
+
+const isPrefix = (term: string) => term.length >= PREFIX_CHARS;
+const begins = (term: string, other: string) => other !== term && isPrefix(other) && term.startsWith(other);
+
+/** Turn by turn: what thousands of tools say of themselves is read for a second and more. */
 async function build(entries: readonly Entry[]): Promise<MiniSearch> {
   // Loaded when first needed: most gateways show the full menu.
   const { default: Index } = await import("minisearch");
-  const index = new Index({ fields: ["name", "title", "description", "parameters"], tokenize, processTerm: stem });
-  index.addAll(
-    entries.map(({ name, description, item }, id) => {
-      const { title, inputSchema } = item.value;
-      const properties = isObject(inputSchema) ? inputSchema["properties"] : undefined;
-      const parameters = isObject(properties) ? Object.keys(properties).slice(0, MAX_PARAMETERS).join(" ") : "";
-      return { id, name, title: typeof title === "string" ? title : "", description: description ?? "", parameters };
-    }),
-  );
+  let server: string | undefined;
+  let words = new Set<string>();
+  const index = new Index({
+    fields: ["name", "title", "description", "parameters"],
+    tokenize: (text) => tokenize(text.slice(0, MAX_TEXT_CHARS)).slice(0, MAX_WORDS),
+    processTerm: (word, field) => {
+      const term = stem(word);
+      // By its name a tool is always found.
+      if (field !== "name" && !words.has(term) && words.size >= MAX_WORDS_OF_SERVER) return null;
+      words.add(term);
+      return term;
+    },
+  });
+  for (const [id, { name, description, item, server: of }] of entries.entries()) {
+    if (id % TOOLS_A_TURN === 0) await turns.turn();
+    // They are in the order of their servers.
+    if (of !== server) words = new Set();
+    server = of;
+    const { title, inputSchema } = item.value;
+    const properties = isObject(inputSchema) ? inputSchema["properties"] : undefined;
+    const parameters = isObject(properties) ? Object.keys(properties).slice(0, MAX_PARAMETERS).join(" ") : "";
+    index.add({ id, name, title: typeof title === "string" ? title : "", description: description ?? "", parameters });
+  }
   return index;
 }
 

@@ -15,7 +15,7 @@ import {
 } from "../e2e/harness.js";
 import { type HttpWire, lastOf, openHttpWire } from "../e2e/wire.js";
 import { scripted } from "../fixtures/modern/scripted.js";
-import { callText, echoOf, faultServer } from "./gateway.js";
+import { callText, echoOf, faultServer, toolCall } from "./gateway.js";
 import { figure } from "./length.js";
 import { linux, report } from "./measure.js";
 import { raw } from "./memory-scene.js";
@@ -219,6 +219,7 @@ describe.skipIf(!linux)("one turn of the event loop", () => {
 
 describe.skipIf(!linux)("one turn of the event loop, where a long text is read again on its way", () => {
   let menus: Gateway;
+  let config: { mcpServers: Record<string, ServerEntry>; menu: string };
 
   beforeAll(async () => {
     turns = watchedTurns(await temporaryDirectory());
@@ -230,8 +231,30 @@ describe.skipIf(!linux)("one turn of the event loop, where a long text is read a
       kept: faultServer("plain", [], keeps),
       modern: { command, args: [...args] },
     };
-    menus = await startGateway({ mcpServers, menu: "search" }, { env });
+    config = { mcpServers, menu: "search" };
+    menus = await startGateway(config, { env });
   });
+
+  it("is short while tools are looked for among 5,000 that are described by words of their own [bounded] [one-bad-server]", async () => {
+    const wire = await openHttpWire(menus.url);
+    const query = Array.from({ length: 24 }, (_, n) => `unheard${n}of${"abcdefghijklmnopqrstuvwx"[n]}`).join(" ");
+    let n = 0;
+    const ms = await leastOf(figure(2, 5), async () => {
+      const name = `words${++n}`;
+      const words = faultServer("crowd", ["5000", "--words"]);
+      await menus.writeConfig({ ...config, mcpServers: { ...config.mcpServers, [name]: words } });
+      await until("its tools", () => menus.log().includes(`server "${name}": pinned at first sight`), 60_000);
+      await sleep(KEPT_AFTER_MS);
+      turns.begin();
+      const find = (query: string) => wire.send(toolCall(Math.random(), "find_tools", { query }));
+      expect(lastOf(await find("the thing"))).toContain('"result"');
+      for (const answer of await Promise.all(Array.from({ length: 10 }, () => find(query)))) {
+        expect(lastOf(answer)).toContain('"result"');
+      }
+    });
+    report("longest turn", `${ms === 0 ? "under 15" : ms} ms, find_tools among 5,000 tools [bounded]`);
+    expect(ms).toBeLessThan(TURN_MS);
+  }, 120_000);
 
   it.each(READ_AGAIN)(
     "is short: %s [bounded]",

@@ -1,10 +1,17 @@
-// Has as many tools as it is told (`crowd.mjs <count>`), on one page.
+// Has as many tools as it is told (`crowd.mjs <count>`), on one page; with `--words`, each is described by 30 words of its own.
 
 import { handshake, result, serveRaw } from "../../fixtures/servers/raw.mjs";
 
+const hasWords = process.argv.includes("--words");
+const WORDS = 30;
+
+/** Words that have little in common: a step through all numbers of some letters. */
+const word = (n) => ((n * 2_654_435_761) % 2 ** 41).toString(36);
+const words = (n) => Array.from({ length: WORDS }, (_, k) => word(n * WORDS + k + 1)).join(" ");
+
 const tool = (n) => ({
   name: `tool_${n}`,
-  description: `Does the thing number ${n}. `.repeat(10),
+  description: hasWords ? words(n) : `Does the thing number ${n}. `.repeat(10),
   inputSchema: {
     type: "object",
     properties: {
