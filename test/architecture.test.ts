@@ -109,7 +109,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   outbox: "contracts observe/trace outbox/lanes protocol runtime runtime/words",
   "outbox/lanes": "contracts protocol runtime",
   "outbox/shared": "contracts contracts/engine outbox outbox/lanes protocol runtime",
-  pipeline: "cache catalog contracts contracts/engine observe observe/trace pipeline/tasks policy protocol runtime",
+  pipeline:
+    "cache catalog contracts contracts/engine observe observe/trace pipeline/tasks policy protocol runtime runtime/memory",
   "pipeline/tasks": "contracts protocol",
   policy: "contracts contracts/engine protocol runtime runtime/words",
   protocol: "protocol/bytes runtime runtime/memory runtime/network runtime/words",

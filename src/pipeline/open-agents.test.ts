@@ -265,3 +265,39 @@ it("resources and their templates are told of together", () => {
   expect(announcements.unchanged("a", "resources", 0)).toBe(true);
   expect(announcements.unchanged("a", "resourceTemplates", 0)).toBe(false);
 });
+
+describe("what subscriptions take", () => {
+  const uri = (n: number, chars = 8_000) => `x://${n}/`.padEnd(chars, "u");
+  const several = (of: string, count: number) => {
+    const made = Array.from({ length: count }, (_, n) => {
+      const one = new Listener(`${of} ${n}`);
+      one.principal.id = of;
+      return one;
+    });
+    for (const one of made) sessions.open(one, undefined);
+    return made;
+  };
+  /** How many of these the agents of one principal get, 4,000 each at most. */
+  const taken = (agents: readonly Listener[]) => {
+    let count = 0;
+    for (const { sessionKey } of agents) {
+      for (let n = 0; n < 4_000; n++) if (sessions.subscribe(sessionKey, "open", uri(n)) === "new") count++;
+    }
+    return count;
+  };
+
+  it("is bounded, for all sessions of a principal together, and comes back with each [bounded]", () => {
+    expect(sessions.subscribe("ada", "open", uri(1, 100_000))).toBe("full");
+    const flood = several("flood", 3);
+    const most = taken(flood);
+    expect(most).toBeGreaterThan(1_000);
+    // Half of the room: a character takes two bytes at most.
+    expect(most * 2 * 8_000).toBeLessThan(33 * 1024 * 1024);
+    expect(sessions.subscribe("ada", "open", uri(1))).toBe("new");
+    sessions.unsubscribe("flood 0", "open", uri(7));
+    expect(sessions.subscribe("flood 2", "open", uri(7))).toBe("new");
+    expect(sessions.subscribe("flood 2", "open", uri(8))).toBe("full");
+    for (const { sessionKey } of flood) sessions.close(sessionKey);
+    expect(taken(several("flood", 3))).toBe(most);
+  });
+});

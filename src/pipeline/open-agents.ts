@@ -7,9 +7,20 @@ import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { isAtLeast, isLoggingLevel, LOGGING_LEVELS, type LoggingLevel } from "../protocol/log-levels.js";
 import { makeNotification, type NotificationMessage } from "../protocol/message.js";
 import { coversUri } from "../protocol/resource-uris.js";
+import { SharedRoom } from "../runtime/memory/shared-room.js";
+import { MIB } from "../runtime/sizes.js";
 
 /** So many subscriptions may one session have. An editor with every file of a project open stays far below. */
 const MAX_SUBSCRIPTIONS = 5_000;
+/** A URI is a line; one that is longer is found in no template either. */
+const MAX_URI_CHARS = 8_192;
+/**
+ * What subscriptions of all sessions take in memory, of which one principal has half: more than a hundred thousand of a common
+ * length. They stay for as long as their sessions do.
+ */
+const SUBSCRIBED_BYTES = 64 * MIB;
+/** A character takes two bytes at most, and the rest is what keeps it. */
+const bytesOf = (uri: string): number => 2 * uri.length + 100;
 
 /** A server that announces without end is passed on no more often than this, for each list. */
 const DISTANCE_MS = 1_000;
@@ -39,6 +50,7 @@ export class OpenAgents {
   readonly #sees: (session: Caller, server: string) => boolean;
   /** Who has subscribed to what of ours, by URI: writes end by the thousand, and hardly anybody watches them. */
   readonly #ofOurs = new Map<string, Set<Member>>();
+  readonly #room = new SharedRoom(() => SUBSCRIBED_BYTES);
 
   /** `sees`: whether the session's principal may know of a server. */
   constructor(sees: (session: Caller, server: string) => boolean) {
@@ -57,6 +69,7 @@ export class OpenAgents {
     for (const [server, uris] of session.subscribed ?? []) {
       member.subscriptions.set(server, new Set(uris));
       member.subscribed += uris.size;
+      for (const uri of uris) this.#room.change(session.principal.id, bytesOf(uri));
     }
     for (const uri of member.subscriptions.get(OURS) ?? []) this.#watch(uri, member);
     this.#members.set(session.sessionKey, member);
@@ -69,7 +82,12 @@ export class OpenAgents {
     if (member === undefined) return [];
     const left: [string, string][] = [];
     for (const uri of member.subscriptions.get(OURS) ?? []) this.#unwatch(uri, member);
-    for (const [server, uris] of member.subscriptions) for (const uri of uris) left.push([server, uri]);
+    for (const [server, uris] of member.subscriptions) {
+      for (const uri of uris) {
+        this.#room.change(member.session.principal.id, -bytesOf(uri));
+        left.push([server, uri]);
+      }
+    }
     return left;
   }
 
@@ -116,13 +134,16 @@ export class OpenAgents {
     return this.#members.get(caller.sessionKey)?.session ?? caller;
   }
 
-  /** `full`: the session has too many, and this one is not kept. */
+  /** `full`: the session has too many, or they are too long for what its principal may have, and this one is not kept. */
   subscribe(sessionKey: string, server: string, uri: string): "new" | "known" | "full" {
     const member = this.#members.get(sessionKey);
     if (member === undefined) return "known";
     const uris = member.subscriptions.get(server) ?? new Set();
     if (uris.has(uri)) return "known";
-    if (member.subscribed >= MAX_SUBSCRIPTIONS) return "full";
+    if (member.subscribed >= MAX_SUBSCRIPTIONS || uri.length > MAX_URI_CHARS) return "full";
+    const { id } = member.session.principal;
+    if (this.#room.refusal(id, bytesOf(uri), false) !== undefined) return "full";
+    this.#room.change(id, bytesOf(uri));
     member.subscribed++;
     member.subscriptions.set(server, uris.add(uri));
     if (server === OURS) this.#watch(uri, member);
@@ -134,6 +155,7 @@ export class OpenAgents {
     const member = this.#members.get(sessionKey);
     const uris = member?.subscriptions.get(server);
     if (member === undefined || uris?.delete(uri) !== true) return;
+    this.#room.change(member.session.principal.id, -bytesOf(uri));
     member.subscribed--;
     if (server === OURS) this.#unwatch(uri, member);
     if (uris.size === 0) member.subscriptions.delete(server);
