@@ -133,7 +133,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   upstream:
     "contracts contracts/engine mailbox/join protocol protocol/definitions runtime runtime/memory runtime/redact runtime/words upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/mailbox upstream/modern upstream/placed upstream/stdio upstream/supervise",
   "upstream/connection":
-    "contracts protocol protocol/bytes runtime runtime/redact upstream/era upstream/link upstream/modern upstream/supervise",
+    "contracts protocol protocol/bytes runtime runtime/memory runtime/redact upstream/era upstream/link upstream/modern upstream/supervise",
   "upstream/era": "contracts protocol runtime upstream/link",
   "upstream/http":
     "contracts executor/wire protocol runtime runtime/memory runtime/network runtime/redact runtime/words upstream/era upstream/http/plain upstream/link",

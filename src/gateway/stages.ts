@@ -265,6 +265,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       now: systemClock.now,
       random: Math.random,
       lifecycle: happenings,
+      held,
       makeLink: linkMaker({
         reaper,
         env,

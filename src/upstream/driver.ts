@@ -399,6 +399,7 @@ export class ServerDriver implements ServerConnection {
   }
 
   #connect(): Connection {
+    const { held } = this.#context;
     const capabilities = this.#capabilities?.(this.#held.first?.caller);
     const connection: Connection = new Connection(
       {
@@ -411,6 +412,7 @@ export class ServerDriver implements ServerConnection {
         modern: this.#modern,
         breaker: this.#breaker,
         calls: this.#calls,
+        newHolder: held && (() => held.serverHolder(this.server)),
       },
       {
         isRepeatable: (call) => this.#repeatable.has(call),

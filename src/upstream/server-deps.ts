@@ -3,6 +3,7 @@
 import type { AgentProfile, Caller } from "../contracts/caller.js";
 import type { ServerSpec } from "../contracts/server-spec.js";
 import type { UpstreamEvents } from "../contracts/upstream.js";
+import type { HeldBytes } from "../runtime/memory/held-bytes.js";
 import type { EraMemory } from "./era/verdict.js";
 import type { OpenRequester } from "./http/requester.js";
 import type { Link, LinkEvents } from "./link/link.js";
@@ -12,6 +13,8 @@ export interface UpstreamContext {
   readonly now: () => number;
   readonly random: () => number;
   readonly makeLink: (spec: ServerSpec, events: LinkEvents) => Link;
+  /** The gateway's count of the bytes that it holds. */
+  readonly held?: HeldBytes | undefined;
   /** Hears of starts and ends, for who counts them. Undefined where nobody does. */
   readonly lifecycle?: ServerLifecycle | undefined;
 }

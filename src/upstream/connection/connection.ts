@@ -32,7 +32,7 @@ import { takenBack } from "../link/taken-back.js";
 import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
 import { WITHOUT_SENDER } from "../modern/translate.js";
 import { type Breaker, type LateCall, OverdueFault } from "../supervise/breaker.js";
-import { type AboutTask, CallerLookup, ServerMessages } from "./from-server.js";
+import { type AboutTask, CallerLookup, ServerMessages, type ServerMessagesOptions } from "./from-server.js";
 import {
   AbandonedCalls,
   type CallCount,
@@ -72,6 +72,7 @@ export interface ConnectionOptions {
   readonly modern?: ModernParts | undefined;
   readonly breaker: Breaker;
   readonly calls?: CallCount | undefined;
+  readonly newHolder?: ServerMessagesOptions["newHolder"];
 }
 
 interface Noise {
@@ -131,6 +132,7 @@ export class Connection implements LinkEvents {
       send: (text) => this.#tell(text),
       onNotification: (message, caller) => events.onNotification(message, caller),
       aboutTask: events.aboutTask ?? ((message) => message),
+      newHolder: options.newHolder,
     });
     this.#makeLink = options.makeLink;
     this.#link = options.makeLink(this);

@@ -15,6 +15,8 @@ import {
 } from "../../../test/fixtures/links/played.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 import { type NotificationMessage, parseMessage } from "../../protocol/message.js";
+import { HeldBytes } from "../../runtime/memory/held-bytes.js";
+import { MIB } from "../../runtime/sizes.js";
 import type { Connection } from "./connection.js";
 
 beforeEach(clearStage);
@@ -169,6 +171,25 @@ describe("a question of a server", () => {
     for (let i = 2; i <= 200; i++) stage.link.asks(i);
     expect(ada.asked).toHaveLength(100);
     expect(stage.link.answerTo(200)).toMatchObject({ error: { message: expect.stringContaining("Too many") } });
+  });
+
+  it("is counted while it waits, and refused where there is no room for it [bounded]", async () => {
+    const held = new HeldBytes(8 * MIB);
+    const connection = connect(undefined, held);
+    const ada = new Agent("ada");
+    begin(connection, ada);
+    const params = { message: "x".repeat(700_000) };
+    for (let id = 1; id <= 5; id++) stage.link.asks(id, undefined, params);
+    expect(ada.asked.length).toBeGreaterThanOrEqual(1);
+    expect(held.used).toBeGreaterThan(ada.asked.length * 2_100_000);
+    expect(held.used).toBeLessThanOrEqual(6 * MIB);
+    expect(stage.link.answerTo(5)).toMatchObject({ error: { message: expect.stringContaining("limits.heldBytes") } });
+    ada.asked[0]?.answer({ action: "accept" });
+    await settled();
+    stage.link.asks("again", undefined, params);
+    expect(stage.link.answerTo("again")).toBeUndefined();
+    await connection.close();
+    expect(held.used).toBe(0);
   });
 
   it("ends with the connection, so that the agent need not answer any more", async () => {

@@ -14,6 +14,7 @@ import {
   withValueAt,
 } from "../../protocol/message.js";
 import { RELATED_TASK, relatedTask } from "../../protocol/modern.js";
+import { BODY_COST, type Holder, NO_ROOM, ownHolder } from "../../runtime/memory/held-bytes.js";
 import type { Ticket } from "../link/link.js";
 import type { ModernSide } from "../modern/side.js";
 import type { AbandonedCalls, PendingCall, PendingCalls } from "./in-flight.js";
@@ -97,6 +98,7 @@ interface Question {
   readonly token: { readonly ours: string; readonly json: string } | undefined;
   /** The server's own id of the task that it is about, as JSON. */
   readonly task: string | undefined;
+  readonly holder: Holder;
 }
 
 /** Servers choose their tokens without knowing of each other; an agent must see different ones. */
@@ -111,11 +113,13 @@ class Questions {
   readonly #inFlight: PendingCalls;
   readonly #send: (text: string) => void;
   readonly #now: () => number;
+  readonly #newHolder: () => Holder;
 
-  constructor({ inFlight, send, now }: Pick<ServerMessagesOptions, "inFlight" | "send" | "now">) {
+  constructor({ inFlight, send, now, newHolder = ownHolder }: QuestionsOptions) {
     this.#inFlight = inFlight;
     this.#send = send;
     this.#now = now;
+    this.#newHolder = newHolder;
   }
 
   /**
@@ -129,13 +133,19 @@ class Questions {
       this.refuse(request, { code: ErrorCode.invalidRequest, message });
       return;
     }
+    // Its text, what was parsed of it, and the text for the agent, for as long as a person takes to answer.
+    const holder = this.#newHolder();
+    if (!holder.hold(request.text.length * BODY_COST)) {
+      this.refuse(request, toRpcError(new Fault("limit", `The request was not passed on: ${NO_ROOM}`)));
+      return;
+    }
     const abort = new AbortController();
     const at = locate(request, PROGRESS_TOKEN);
     const json = at === undefined ? undefined : request.text.slice(at.start, at.end);
     const token = json === undefined ? undefined : { ours: `question-${++tokens}`, json };
     const related = relatedTask(request.params);
     const task = related === undefined ? undefined : JSON.stringify(related);
-    const question: Question = { request, caller, calls, abort, token, task };
+    const question: Question = { request, caller, calls, abort, token, task, holder };
     this.#open.set(id, question);
     for (const call of calls) {
       call.questions++;
@@ -211,6 +221,7 @@ class Questions {
     const { id } = question.request;
     if (this.#open.get(id) !== question) return false;
     this.#open.delete(id);
+    question.holder.release();
     const nowMs = this.#now();
     for (const call of question.calls) if (--call.questions === 0) call.extend(nowMs);
     return true;
@@ -250,7 +261,11 @@ export interface ServerMessagesOptions {
   /** A notification that is not progress; `caller` is undefined where nobody can tell whose it is. */
   readonly onNotification: (message: NotificationMessage, caller: Caller | undefined) => void;
   readonly aboutTask: AboutTask;
+  /** For what is held of the server's requests. Undefined where nothing else is counted. */
+  readonly newHolder?: (() => Holder) | undefined;
 }
+
+type QuestionsOptions = Pick<ServerMessagesOptions, "inFlight" | "send" | "now" | "newHolder">;
 
 /** Passes on the server's notifications and requests. */
 export class ServerMessages {
