@@ -148,6 +148,10 @@ it("restarts stand in the line of their server, and the last minute is told by i
   expect(sum(line?.restarts ?? [])).toBe(1);
   expect(servers).toMatchObject([{ server: "files", calls: 12, errors: 12, restarts: 1, callsAMinute: 12 }]);
   expect(now).toMatchObject({ calls: 12, errorsAMinute: 12 });
+  // A call counts from its end on, and no longer than a minute.
+  history.take(call({ endedAt: START + 30_000, ms: 100 }));
+  expect(historyAnswer(ask(), history, START + 30_000).now).toMatchObject({ callsAMinute: 13, errorsAMinute: 12 });
+  expect(historyAnswer(ask(), history, START + 80_000).now).toMatchObject({ callsAMinute: 1, errorsAMinute: 0 });
   expect(now.ownP95).toBeGreaterThan(9);
   expect(now.ownP95).toBeLessThanOrEqual(11);
   expect(historyAnswer(ask("server=none"), history, START).line).toBeUndefined();
@@ -237,7 +241,10 @@ it("what all steps hold together is what the steps hold, wherever the line is, i
         restarts: sum(restarts),
         restartedStepsAgo: last < 0 ? undefined : restarts.length - 1 - last,
       });
-      expect(line.before(now, 6)).toEqual({ calls: sum(calls.subarray(-7, -1)), errors: sum(errors.subarray(-7, -1)) });
+      const share = 1 - (now % 10_000) / 10_000;
+      const minute = (counts: ArrayLike<number> & { subarray(from: number): ArrayLike<number> }) =>
+        sum(counts.subarray(-6)) + Math.round((counts[counts.length - 7] as number) * share);
+      expect(line.within(now, 6)).toEqual({ calls: minute(calls), errors: minute(errors) });
     }),
     { numRuns: histories(500) },
   );

@@ -64,7 +64,7 @@ function summaryOf(lines: Lines, window: HistoryWindow, nowMs: number): Omit<Ser
   const line = lines[window];
   const { calls, errors, restarts, restartedStepsAgo } = line.totals(nowMs);
   const stepBeganMs = Math.floor(nowMs / line.stepMs) * line.stepMs;
-  const minute = lines.hour.before(nowMs, MINUTE_STEPS);
+  const minute = lines.hour.within(nowMs, MINUTE_STEPS);
   return {
     calls,
     errors,

@@ -134,12 +134,20 @@ export class TimeLine {
     return totals;
   }
 
-  /** Of so many steps before the one that is now, which has only begun. */
-  before(atMs: number, steps: number): { readonly calls: number; readonly errors: number } {
+  /**
+   * Of the time that so many steps take, until now: the step that has begun, those before it, and of the oldest as much as is within
+   * that time, as if its calls had come evenly.
+   */
+  within(atMs: number, steps: number): { readonly calls: number; readonly errors: number } {
     const at = this.#place(atMs);
     const { calls, errors } = this.arrays;
-    const sums = { calls: 0, errors: 0 };
-    for (let ago = 1; ago <= steps; ago++) {
+    const oldest = (at - steps + this.steps) % this.steps;
+    const share = 1 - (atMs % this.stepMs) / this.stepMs;
+    const sums = {
+      calls: Math.round((calls[oldest] as number) * share),
+      errors: Math.round((errors[oldest] as number) * share),
+    };
+    for (let ago = 0; ago < steps; ago++) {
       const place = (at - ago + this.steps) % this.steps;
       sums.calls += calls[place] as number;
       sums.errors += errors[place] as number;
