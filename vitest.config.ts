@@ -31,6 +31,8 @@ export default defineConfig(({ mode }) => ({
           isolate: false,
           // `npm run test:unit` is what people run after every change; `npm test` makes all histories.
           env: mode === "quick" ? { TOOLWAY_QUICK: "1" } : {},
+          // What is waited for here is in the same process: looking costs nothing.
+          expect: { poll: { timeout: 60_000, interval: 5 } },
           // Nothing here waits for anybody else: what hangs is told sooner.
           testTimeout: 60_000,
         },

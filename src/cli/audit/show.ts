@@ -5,11 +5,10 @@ import { AUDIT_COLUMNS, type AuditHeadAnswer, type AuditLine } from "../../contr
 import { auditFiles } from "../../observe/audit/files.js";
 import { searchAudit } from "../../observe/audit/search.js";
 import { verifyAudit } from "../../observe/audit/verify.js";
-import { pause } from "../../runtime/wait.js";
 import { csvRow } from "../../runtime/words/csv.js";
 import { type GatewayClient, type GatewaySource, runningGateway } from "../gateway/port.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
-import { type Io, note, print, printJson, shown } from "../line/io.js";
+import { type Io, note, pauseBetweenLooks, print, printJson, shown } from "../line/io.js";
 import { rowsOf, USUAL_LIMIT } from "../line/page-limits.js";
 
 /** Often enough to watch. */
@@ -63,7 +62,7 @@ export async function showAudit(input: ShowInput, source: GatewaySource, io: Io)
   for (const line of input.follow ? known.reverse() : known) write(line);
   if (!input.follow) return Exit.ok;
   while (!io.signal.aborted) {
-    await pause(LOOK_MS, io.signal);
+    await pauseBetweenLooks(io, LOOK_MS);
     const next = await newest();
     if (next === last) continue;
     const found = await searchAudit(dir, { ...filter, maxLines: MAX_FOLLOWED, afterSeq: last });

@@ -1,11 +1,10 @@
 // `toolway calls`: the last calls of a running gateway, and how long they waited for what.
 
 import type { CallsAnswer } from "../../contracts/control/calls.js";
-import { pause } from "../../runtime/wait.js";
 import { demandGateway } from "../gateway/which.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
-import { note, print } from "../line/io.js";
+import { note, pauseBetweenLooks, print } from "../line/io.js";
 import { rowsOf, USUAL_LIMIT } from "../line/page-limits.js";
 
 /** As many as a gateway keeps. */
@@ -72,7 +71,7 @@ export const calls = defineCommand({
       isFirst = false;
       query.set("after", String(last));
       query.set("limit", String(MAX_CALLS));
-      await pause(LOOK_MS, io.signal);
+      await pauseBetweenLooks(io, LOOK_MS);
       if (io.signal.aborted) return Exit.ok;
     }
   },

@@ -235,6 +235,7 @@ describe("exit codes", () => {
       fakeGateway({
         "/audit/head": { path: folder, seq: 0, lost: 0 },
         "/calls?limit=50": { calls: [], underWay: [], last: 0 },
+        "/calls?limit=5000&after=0": { calls: [], underWay: [], last: 0 },
         "/calls?limit=0": { calls: [], underWay: [], last: 0 },
         "/history": historyAnswer(new URLSearchParams(), new History((_, tool) => tool), 1),
         "/mailboxes/summary?mailbox=studio": {

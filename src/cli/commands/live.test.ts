@@ -56,6 +56,7 @@ it("calls -f says at once where there is nothing yet, and goes on; with --json e
     fakeGateway({
       "/calls?limit=50": none,
       "/calls?limit=5000&after=0": { ...none, calls: [kept(1, "one")], last: 1 },
+      "/calls?limit=5000&after=1": { ...none, last: 1 },
     });
     const { out, stop, ran } = live(["calls", "-f", ...(json ? ["--json"] : [])]);
     await until("the first call", () => out().endsWith("\n"));

@@ -3,12 +3,11 @@
 import type { ServerLine } from "../../observe/server-logs/files.js";
 import type { Follower as FollowerOf } from "../../observe/server-logs/reader.js";
 import { nearest } from "../../runtime/nearest.js";
-import { pause } from "../../runtime/wait.js";
 import type { GatewaySource } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
-import { type Io, note, print, shown } from "../line/io.js";
+import { type Io, note, pauseBetweenLooks, print, shown } from "../line/io.js";
 import { rowsOf, USUAL_LIMIT } from "../line/page-limits.js";
 import { styleOf } from "../text/print.js";
 
@@ -83,7 +82,7 @@ async function showLogs({ source, server: named, count, follow: goesOn, json }: 
       }
       return followers.values();
     };
-    await follow(all, write, io.signal);
+    await follow(all, write, io);
   } finally {
     for (const follower of followers.values()) await follower.close();
   }
@@ -119,12 +118,12 @@ async function isInConfig(server: string, { configPath, env, home }: GatewaySour
 async function follow(
   all: () => Iterable<FollowerOf>,
   write: (lines: readonly ServerLine[]) => void,
-  signal: AbortSignal,
+  io: Io,
 ): Promise<void> {
-  while (!signal.aborted) {
+  while (!io.signal.aborted) {
     const lines = await Promise.all([...all()].map((follower) => follower.look()));
     write(byTime(lines.flat()));
-    await pause(LOOK_MS, signal);
+    await pauseBetweenLooks(io, LOOK_MS);
   }
 }
 

@@ -3,11 +3,10 @@
 import type { CallsAnswer } from "../../contracts/control/calls.js";
 import type { HistoryAnswer } from "../../contracts/control/history.js";
 import type { GatewayStatus } from "../../contracts/status.js";
-import { pause } from "../../runtime/wait.js";
 import { demandGateway } from "../gateway/which.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
-import { print, printJson, shown } from "../line/io.js";
+import { pauseBetweenLooks, print, printJson, shown } from "../line/io.js";
 
 /** Often enough to watch; the gateway works the numbers out anew each time. */
 const LOOK_MS = 1_000;
@@ -66,7 +65,7 @@ export const top = defineCommand({
     try {
       for (;;) {
         io.stdout.write(`${HOME}${text.replaceAll("\n", `${REST_OF_LINE}\n`)}${REST_OF_LINE}${REST_OF_SCREEN}`);
-        await pause(LOOK_MS, io.signal);
+        await pauseBetweenLooks(io, LOOK_MS);
         if (io.signal.aborted) return Exit.ok;
         text = topText(shown(await look(), true), io, Date.now(), io.rows);
       }

@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { afterAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { fakeGateway } from "../../../test/fixtures/fake-gateway.js";
 import { type HeldIo, heldIo } from "../../../test/fixtures/held-io.js";
 import { until } from "../../../test/fixtures/wait.js";
 import { answersIn } from "../../config/inputs/answers.js";
@@ -12,8 +13,11 @@ import type { Input } from "../../config/inputs/inputs.js";
 import { canAsk } from "../line/ask.js";
 import { Stopped } from "../line/io.js";
 import { askForInputs } from "./ask-inputs.js";
+import { replaceGatewayPort } from "./port.js";
 
 const folder = mkdtempSync(join(tmpdir(), "toolway-ask-"));
+beforeAll(() => void fakeGateway());
+afterAll(() => replaceGatewayPort(undefined));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const input = (id: string, more: Partial<Input> = {}): Input => {

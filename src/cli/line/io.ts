@@ -3,6 +3,7 @@
 
 import type { Readable, Writable } from "node:stream";
 import { visibleLines } from "../../runtime/visible.js";
+import { pause } from "../../runtime/wait.js";
 import type { Hints } from "./hints.js";
 
 export interface Io {
@@ -30,6 +31,8 @@ export interface Io {
    * place. Undefined where there are none to be had.
    */
   readonly takeSignals?: ((act: (signal: TakenSignal) => void) => void) | undefined;
+  /** How a verb that goes on until Ctrl-C waits between two looks. Undefined where it waits as long as it says. */
+  readonly pause?: typeof pause | undefined;
   /** How the user calls this program: `toolway`, or `npx toolway`. */
   readonly program?: string | undefined;
   /** Puts the commands that texts of ours name right for whoever typed this line. */
@@ -65,6 +68,11 @@ function madeVisible(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(madeVisible);
   if (value === null || typeof value !== "object") return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [visibleLines(key), madeVisible(inner)]));
+}
+
+/** Until it is time to look again, or the verb is stopped: whoever asks looks which. */
+export function pauseBetweenLooks(io: Io, ms: number): Promise<void> {
+  return (io.pause ?? pause)(ms, io.signal);
 }
 
 export function print(io: Io, text: string): void {

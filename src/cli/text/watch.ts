@@ -1,8 +1,7 @@
 // A line that is shown until Ctrl-C: rewritten in place on a terminal, and elsewhere printed again when it counts otherwise.
 
-import { pause } from "../../runtime/wait.js";
 import { Exit, type ExitCode } from "../line/errors.js";
-import { type Io, print } from "../line/io.js";
+import { type Io, pauseBetweenLooks, print } from "../line/io.js";
 
 /** Often enough to watch. */
 const LOOK_MS = 500;
@@ -30,7 +29,7 @@ export async function watchLine<T>(
       if (isLive) io.stdout.write(`\r\u001b[K${text.slice(0, (io.columns || USUAL_COLUMNS) - 1)}`);
       else if (counts !== before) print(io, json ? JSON.stringify(now) : `${new Date().toISOString()} ${text}`);
       before = counts;
-      await pause(LOOK_MS, io.signal);
+      await pauseBetweenLooks(io, LOOK_MS);
       if (io.signal.aborted) return Exit.ok;
     }
   } catch (error) {

@@ -63,6 +63,7 @@ describe("a call that was taken here before another gateway had its partition, a
       },
       deliver: () => void delivered++,
       giveBack: () => void givenBack++,
+      lookMs: 5,
     });
     await outbox.taken(1, store);
     store.batch = () => {

@@ -21,8 +21,8 @@ interface Asked {
   readonly pass: string;
 }
 
-/** A gateway that owns nothing, and others that answer as they are told. */
-function world(answer: (asked: Asked, nth: number) => Promise<Uint8Array>) {
+/** A gateway that owns nothing, and others that answer as they are told. It looks for an owner every `lookMs`. */
+function world(answer: (asked: Asked, nth: number) => Promise<Uint8Array>, lookMs = 5) {
   let nowMs = 0;
   const owners = { now: "b" as string | undefined };
   const engine = { now: CONNECTED };
@@ -68,6 +68,7 @@ function world(answer: (asked: Asked, nth: number) => Promise<Uint8Array>) {
     },
     deliver: () => void done.push("delivered"),
     giveBack: () => void done.push("given back"),
+    lookMs,
   });
   const message = parseMessage('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}');
   const replied = new Promise<string>((resolve) => {
@@ -154,7 +155,7 @@ describe("a call that is passed to the gateway that keeps its server's writes", 
     // Its lease is over, and nobody can say so in the engine.
     const silent = world(async () => frame({ kind: "not-owner" }));
     silent.take();
-    await expect.poll(() => silent.asked.length).toBe(1);
+    await expect.poll(() => silent.asked.length).toBeGreaterThan(0);
     silent.engine.now = without;
     expect(await silent.replied).toContain(`Not sent, and not queued: ${full}`);
     expect(silent.done).toEqual(["given back"]);
@@ -201,7 +202,7 @@ describe("a call that is passed to the gateway that keeps its server's writes", 
     const lost = async () => {
       throw new PeerError("away", "The engine is away.");
     };
-    const back = world(async (_, nth) => (nth > 1 ? DONE : lost()));
+    const back = world(async (_, nth) => (nth > 1 ? DONE : lost()), 600_000);
     back.engine.now = isAway;
     back.pass(1_000);
     back.take();
@@ -212,7 +213,7 @@ describe("a call that is passed to the gateway that keeps its server's writes", 
     const stays = world(lost);
     stays.engine.now = isAway;
     stays.take();
-    await expect.poll(() => stays.asked.length).toBe(1);
+    await expect.poll(() => stays.asked.length).toBeGreaterThan(0);
     expect(stays.done).toEqual([]);
     stays.pass(6_000);
     expect(await stays.replied).toContain("The next try to reach it is in 1.0 s.");
@@ -238,7 +239,7 @@ describe("a call that is passed to the gateway that keeps its server's writes", 
     late.take();
     await expect.poll(() => late.asked.length).toBe(1);
     late.turn({ state: "away", sinceMs: 0, nextTryMs: 8_000 } as EngineStatus);
-    await expect.poll(() => late.asked.length).toBe(2);
+    await expect.poll(() => late.asked.length).toBeGreaterThan(1);
     late.pass(7_000);
     expect(await late.replied).toMatch(/Whether it was queued is unknown: .* The next try to reach it is in 1\.0 s\./);
     expect(late.done).toEqual([]);

@@ -81,6 +81,8 @@ export interface SharedOutboxOptions {
   /** Sends a call that is not kept, past policy. */
   readonly deliver: (call: AgentCall, server: string, tool: OwnToolName) => void;
   readonly giveBack: (call: AgentCall, server: string) => void;
+  /** How often an owner is looked for where no change is told. */
+  readonly lookMs?: number;
 }
 
 interface TakeHead {
@@ -130,6 +132,7 @@ export function partitionOfReceipt(id: string, count: number): number | undefine
 
 export class SharedOutbox implements OutboxIntake, PartitionKeeper {
   readonly #options: SharedOutboxOptions;
+  readonly #lookMs: number;
   readonly #open = new Map<number, OpenPartition>();
   /** Those that are being given away, until what is on its way has come back: nothing is begun there, and they are shown. */
   readonly #given = new Map<number, OpenPartition>();
@@ -143,6 +146,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
 
   constructor(options: SharedOutboxOptions) {
     this.#options = options;
+    this.#lookMs = options.lookMs ?? LOOK_MS;
     const { peers } = options;
     this.#unanswer = [
       peers.answer(PASS_TAKE, (_, body) => this.#onTake(body)),
@@ -281,7 +285,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     call.onCancel = () => {
       isCancelled = true;
     };
-    await this.#moved(this.#options.partitions.of(server), LOOK_MS);
+    await this.#moved(this.#options.partitions.of(server), this.#lookMs);
     const here = () => {
       if (isCancelled) throw mayBeKept ? unknown("its agent took it back.") : notSentAnyMore(undefined);
       return this.take(call, server, tool, { key, mayBeKept });
@@ -362,7 +366,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       const { full, mute } = status();
       const why = full ?? mute?.why;
       if (!isInHand && why !== undefined) return refuse(isAsked ? unknown(why) : notSent(why));
-      await this.#moved(partition, Math.min(leftMs, LOOK_MS));
+      await this.#moved(partition, Math.min(leftMs, this.#lookMs));
     }
     if (isOver) return;
     const seconds = PASS_MS / 1000;
