@@ -140,6 +140,9 @@ describe.skipIf(chromium === undefined)(`what is watched${chromium === undefined
     await row.getByText(`{"text":"${byKeyboard}"}`).waitFor();
     await pressEnter(row.getByRole("button", { name: "Refuse" }));
     expect(await reply(byKeyboard)).toContain("said no");
+    // A row that has the focus stays while it has it.
+    await page.evaluate("document.activeElement?.blur()");
+    await row.waitFor({ state: "detached" });
     await wanted(byLine);
     const { out } = await toolway(gateway, "asks");
     expect(out).toContain(byLine);

@@ -21,8 +21,11 @@ it("[engine-away] the loss of the node that one is connected to, leader of the s
     }) as const;
   {
     await using first = await openEngine(settingsOf(nats.nodes), { env: {} });
-    const { streams } = await jetstreamManager(first.connection, { timeout: 20_000 });
-    await streams.add({ name: "kept", subjects: ["kept.*"], num_replicas: 3 });
+    // The nodes may still be choosing who leads them; the same stream is added once, however often it is asked for.
+    await until("a stream", async () => {
+      const { streams } = await jetstreamManager(first.connection, { timeout: 20_000 });
+      return streams.add({ name: "kept", subjects: ["kept.*"], num_replicas: 3 });
+    });
   }
   const leader = await nats.streamLeader("kept");
   // The others are known by what the cluster says.
@@ -36,7 +39,7 @@ it("[engine-away] the loss of the node that one is connected to, leader of the s
   await publish("2");
   expect(engine.status.state).toBe("connected");
   expect(engine.status.node).not.toBe(`127.0.0.1:${leader.port}`);
-  const manager = await jetstreamManager(engine.connection, { timeout: 20_000 });
+  const manager = await until("a manager", () => jetstreamManager(engine.connection, { timeout: 20_000 }));
   for (const seq of [1, 2]) {
     const found = await until("the message", () => manager.streams.getMessage("kept", { seq }));
     expect(found?.string()).toBe(String(seq));

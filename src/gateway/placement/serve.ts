@@ -62,7 +62,7 @@ export async function servePlaced(stream: Duplex, parts: ServeParts): Promise<vo
     limits: OF_A_GATEWAY,
     held,
     ...(asWritten === undefined ? {} : { asWritten }),
-    ...(secret === undefined ? {} : { extraLines: wordsUnder(secret) }),
+    ...(secret === undefined ? {} : { extraLines: linesUnder(secret) }),
     log: (event) => {
       if (event.kind === "failed") failed(event.error);
     },
@@ -84,7 +84,7 @@ export async function servePlaced(stream: Duplex, parts: ServeParts): Promise<vo
 }
 
 /** What is ours to say, and not the server's: what was not begun here, and how far was read. */
-function wordsUnder(secret: string): ExtraLines {
+function linesUnder(secret: string): ExtraLines {
   return {
     instead: (reply, id) =>
       reply.kind === "error" && reply.fault?.code === "unavailable" && reply.fault.reason === "moved"

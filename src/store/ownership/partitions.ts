@@ -77,7 +77,7 @@ export function partitionOf(key: string, count: number): number {
 class OwnedPartitions implements Partitions {
   readonly count: number;
   readonly #options: PartitionsOptions;
-  readonly #heart: Ownership;
+  readonly #ownership: Ownership;
   readonly #gateways: SharedMap<GatewayRecord>;
   readonly #records: SharedMap<PartitionRecord>;
   readonly #stores = new Map<number, Store>();
@@ -101,7 +101,7 @@ class OwnedPartitions implements Partitions {
   constructor(options: PartitionsOptions, count: number) {
     this.#options = options;
     this.count = count;
-    this.#heart = new Ownership(options.self, count);
+    this.#ownership = new Ownership(options.self, count);
     this.#gateways = options.shared.shared<GatewayRecord>(mapOf("gateways", options.group));
     this.#records = options.shared.shared<PartitionRecord>(mapOf("partitions", options.group));
     for (const [name] of this.#gateways.entries()) this.#sawGateway(name);
@@ -121,31 +121,31 @@ class OwnedPartitions implements Partitions {
   }
 
   ownerOf(partition: number): string | undefined {
-    return this.#heart.ownerOf(partition);
+    return this.#ownership.ownerOf(partition);
   }
 
   mayAct(partition: number): boolean {
-    return !this.#isOver && this.#heart.mayAct(partition, this.#moment());
+    return !this.#isOver && this.#ownership.mayAct(partition, this.#moment());
   }
 
   keeps(partition: number): boolean {
-    return !this.#isOver && !this.#ending.has(partition) && this.#heart.keeps(partition, this.#moment());
+    return !this.#isOver && !this.#ending.has(partition) && this.#ownership.keeps(partition, this.#moment());
   }
 
   gateways(): readonly GatewaySeen[] {
-    this.#seen ??= this.#heart.living().map(({ name, isLeaving, held }) => {
+    this.#seen ??= this.#ownership.living().map(({ name, isLeaving, held }) => {
       return { gateway: gatewayOf(name), isLeaving, partitions: held };
     });
     return this.#seen;
   }
 
   left(): readonly string[] {
-    return this.#heart.left();
+    return this.#ownership.left();
   }
 
   run(keeper: PartitionKeeper): void {
     this.#keeper = keeper;
-    this.#heart.run();
+    this.#ownership.run();
     this.#turn();
   }
 
@@ -165,7 +165,7 @@ class OwnedPartitions implements Partitions {
   }
 
   async #release(): Promise<void> {
-    this.#heart.leave();
+    this.#ownership.leave();
     const gone = new Promise<void>((resolve) => {
       this.#gone = resolve;
     });
@@ -185,7 +185,7 @@ class OwnedPartitions implements Partitions {
   #sawGateway(name: string): void {
     this.#seen = undefined;
     const seen = this.#gateways.read(name);
-    this.#heart.sawGateway(name, seen?.value, seen?.revision, this.#options.clock.now());
+    this.#ownership.sawGateway(name, seen?.value, seen?.revision, this.#options.clock.now());
     // One that has ended owns nothing any more.
     if (seen?.value.isEnded !== true) return;
     for (let partition = 0; partition < this.count; partition++) {
@@ -196,7 +196,7 @@ class OwnedPartitions implements Partitions {
   #sawPartition(partition: number): void {
     this.#seen = undefined;
     const seen = this.#records.read(String(partition));
-    this.#heart.sawPartition(partition, seen?.value, seen?.revision);
+    this.#ownership.sawPartition(partition, seen?.value, seen?.revision);
     this.#changed(partition);
   }
 
@@ -215,11 +215,11 @@ class OwnedPartitions implements Partitions {
   #turn(): void {
     this.#isDue = false;
     if (this.#isOver) return;
-    for (const step of this.#heart.next(this.#moment())) this.#do(step);
+    for (const step of this.#ownership.next(this.#moment())) this.#do(step);
     this.#seen = undefined;
-    if (this.#heart.isGone) this.#gone?.();
+    if (this.#ownership.isGone) this.#gone?.();
     clearTimeout(this.#timer);
-    const waitMs = this.#heart.wakeMs - this.#options.clock.now();
+    const waitMs = this.#ownership.wakeMs - this.#options.clock.now();
     this.#timer = setTimeout(() => this.#turn(), Math.max(1, Math.ceil(waitMs)));
     this.#timer.unref();
   }
@@ -261,7 +261,7 @@ class OwnedPartitions implements Partitions {
       // The engine is away, or nobody can say: what is seen next says it.
     }
     saw();
-    this.#heart.answered(step, outcome, this.#options.clock.now());
+    this.#ownership.answered(step, outcome, this.#options.clock.now());
     this.#soon();
   }
 
@@ -269,7 +269,7 @@ class OwnedPartitions implements Partitions {
     try {
       const store = await this.#options.open(partition);
       this.#stores.set(partition, store);
-      this.#heart.opened(partition);
+      this.#ownership.opened(partition);
       await this.#keeper?.taken(partition, store);
       this.#changed(partition);
     } catch (error) {
@@ -278,7 +278,7 @@ class OwnedPartitions implements Partitions {
         this.#options.warn(`Partition ${partition} could not be opened, and is left to others: ${messageOf(error)}`);
       }
       await this.#closeStore(partition);
-      this.#heart.notOpened(partition, this.#options.clock.now());
+      this.#ownership.notOpened(partition, this.#options.clock.now());
     }
     this.#taking.delete(partition);
     this.#soon();
@@ -287,20 +287,20 @@ class OwnedPartitions implements Partitions {
   async #close(partition: number): Promise<void> {
     await this.#taking.get(partition);
     try {
-      const isInTime = this.#heart.holds(this.#moment());
+      const isInTime = this.#ownership.holds(this.#moment());
       const lost = this.#keeper?.lost(partition, isInTime) ?? Promise.resolve();
       const own = resultWithin(lost, isInTime ? GIVING_MS : REST_MS);
       // Whoever else acts for it need not wait beside it, and goes on until then.
       await this.#whileHeld(own);
       this.#ending.add(partition);
-      const isStillInTime = this.#heart.holds(this.#moment());
+      const isStillInTime = this.#ownership.holds(this.#moment());
       const others = [...this.#losers].map((told) => told(partition, isStillInTime));
       await Promise.all([own, resultWithin(Promise.all(others), REST_MS)]);
     } catch (error) {
       this.#options.warn(`Partition ${partition} was not closed in good order: ${messageOf(error)}`);
     }
     await this.#closeStore(partition);
-    this.#heart.closed(partition);
+    this.#ownership.closed(partition);
     this.#ending.delete(partition);
     this.#soon();
   }
@@ -308,7 +308,7 @@ class OwnedPartitions implements Partitions {
   /** Until it is done, or nobody can say any more that what is ours is nobody else's. */
   async #whileHeld(work: Promise<unknown>): Promise<void> {
     const done = work.then(() => true);
-    while (this.#heart.holds(this.#moment()) && (await resultWithin(done, LOOK_MS)) !== true);
+    while (this.#ownership.holds(this.#moment()) && (await resultWithin(done, LOOK_MS)) !== true);
   }
 
   /** What a silent engine still has to say is not waited for. */
