@@ -21,7 +21,7 @@ export async function startSeen({ servers, settings, isEmpty, workDir }) {
 async function main([config, stateDir, flag]) {
   const { createGateway } = await import("../dist/index.js");
   const gateway = await createGateway(config, { stateDir });
-  if (flag === "--empty") gateway.lookout.records.recorder.setSinks([]);
+  if (flag === "--empty") gateway.diagnostics.records.recorder.setSinks([]);
   const { url } = await gateway.listen({ host: "127.0.0.1", port: 0 });
   process.stdout.write(`${JSON.stringify({ endpoint: url })}\n`);
   process.once("SIGTERM", () => void gateway.close({ drainMs: 0 }).then(() => process.exit(0)));

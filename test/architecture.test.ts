@@ -17,7 +17,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   cache: "contracts protocol runtime",
   catalog: "contracts protocol protocol/definitions runtime runtime/turns",
   cli: "cli/commands cli/line runtime",
-  "cli/audit": "cli/gateway cli/line contracts/control observe/audit runtime runtime/words",
+  "cli/audit": "cli/gateway cli/line contracts/control observe/audit runtime/words",
   "cli/call": "cli/line cli/text contracts protocol runtime",
   "cli/code": "cli/gateway/room runtime",
   "cli/commands":
@@ -69,13 +69,13 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact runtime/words",
   gateway:
-    "cache catalog config config/edit config/inputs contracts contracts/control contracts/engine control credentials endpoint endpoint/stdio executor/client executor/group executor/passed executor/wire gateway/door gateway/engine gateway/logins gateway/lookout gateway/mailboxes gateway/outbox gateway/placement gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes runtime/words sockets tokens upstream upstream/http",
+    "cache catalog config config/edit config/inputs contracts contracts/control contracts/engine control credentials endpoint endpoint/stdio executor/client executor/group executor/passed executor/wire gateway/diagnostics gateway/door gateway/engine gateway/logins gateway/mailboxes gateway/outbox gateway/placement gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes runtime/words sockets tokens upstream upstream/http",
+  "gateway/diagnostics":
+    "config config/edit contracts contracts/control control gateway/sharing gateway/state observe observe/audit observe/calls observe/metrics protocol runtime runtime/words",
   "gateway/door": "contracts contracts/control control control/door runtime runtime/turns tokens",
   "gateway/engine": "catalog contracts contracts/engine policy runtime runtime/words store store/nats store/ownership",
   "gateway/hosting": "protocol runtime upstream",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
-  "gateway/lookout":
-    "config config/edit contracts contracts/control control gateway/sharing gateway/state observe observe/audit observe/calls observe/metrics protocol runtime runtime/words",
   "gateway/mailboxes":
     "contracts contracts/engine endpoint gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/shared mailbox/wire observe runtime runtime/memory sockets",
   "gateway/move":

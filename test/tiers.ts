@@ -58,7 +58,7 @@ export const INTEGRATION: readonly string[] = [
   "src/gateway/control-routes.test.ts",
   "src/gateway/engine/examine.test.ts",
   "src/gateway/engine/facts.test.ts",
-  "src/gateway/lookout/open-audit.test.ts",
+  "src/gateway/diagnostics/open-audit.test.ts",
   "src/gateway/misconfigured.test.ts",
   "src/gateway/operator.test.ts",
   "src/gateway/outbox/answers.test.ts",

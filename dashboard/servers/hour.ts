@@ -2,7 +2,7 @@
 // open. It decides only, and knows no browser.
 
 import type { HistoryAnswer } from "../../src/contracts/control/history.js";
-import type { ServerStoryAnswer } from "../../src/contracts/control/story.js";
+import type { ServerEventsAnswer } from "../../src/contracts/control/server-events.js";
 import { joinedSteps } from "../steps.js";
 
 export const HOUR_WIDTH = 600;
@@ -25,7 +25,7 @@ type Line = NonNullable<HistoryAnswer["line"]>;
 
 export function hourPicture(
   { line, stepMs, untilMs }: { line: Line | undefined; stepMs: number; untilMs: number },
-  turns: ServerStoryAnswer["breaker"],
+  turns: ServerEventsAnswer["breaker"],
 ): HourPicture {
   const steps = line?.calls.length ?? 360;
   const fromMs = untilMs - steps * stepMs;
@@ -57,7 +57,7 @@ export function hourPicture(
 
 /** From each opening to the closing after it; what is still open, to now. */
 function openSpans(
-  turns: ServerStoryAnswer["breaker"],
+  turns: ServerEventsAnswer["breaker"],
   fromMs: number,
   untilMs: number,
 ): { readonly from: number; readonly to: number }[] {

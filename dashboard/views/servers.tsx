@@ -1,17 +1,17 @@
 // All servers, bad ones first; and one server: why it is as it is, and what can be done.
 
 import type { HistoryAnswer } from "../../src/contracts/control/history.js";
-import type { ServerStoryAnswer } from "../../src/contracts/control/story.js";
+import type { ServerEventsAnswer } from "../../src/contracts/control/server-events.js";
 import type { ServerStatus } from "../../src/contracts/status.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton } from "../act-button.js";
 import { timeText } from "../call-words.js";
 import { gateway, servers } from "../model.js";
 import { isFine, stateWord } from "../needs.js";
+import { Hour, Told } from "../servers/events.js";
 import { hourPicture } from "../servers/hour.js";
 import { Login } from "../servers/login.js";
 import { NoServers } from "../servers/none.js";
-import { Hour, Told } from "../servers/story.js";
 import { Copy, Ends, Foreign, Since, Table, Until, useHeld, useLooked } from "../words.js";
 
 /** By shape, word and colour. */
@@ -123,7 +123,7 @@ export function OneServer({ name }: { name: string }) {
   const route = `/servers/${encodeURIComponent(name)}`;
   const server = servers.value.find((one) => one.name === name);
   const past = useLooked<HistoryAnswer>(`/history?window=hour&server=${encodeURIComponent(name)}`, 5_000);
-  const story = useLooked<ServerStoryAnswer>(`${route}/story`, 2_000);
+  const events = useLooked<ServerEventsAnswer>(`${route}/events`, 2_000);
   if (server === undefined) {
     return (
       <>
@@ -189,10 +189,10 @@ export function OneServer({ name }: { name: string }) {
         )}
         <Copy
           label="Copy for a bug report"
-          text={() => reportOf(server, { story, hour: past && hourPicture(past, story?.breaker ?? []).words })}
+          text={() => reportOf(server, { events, hour: past && hourPicture(past, events?.breaker ?? []).words })}
         />
       </p>
-      {past === undefined ? null : <Hour past={past} story={story} />}
+      {past === undefined ? null : <Hour past={past} events={events} />}
       <Facts server={server} />
       {server.problems.length === 0 ? null : (
         <section>
@@ -206,7 +206,7 @@ export function OneServer({ name }: { name: string }) {
           </ul>
         </section>
       )}
-      <Told server={server} story={story} />
+      <Told server={server} events={events} />
     </>
   );
 }
@@ -214,7 +214,7 @@ export function OneServer({ name }: { name: string }) {
 /** What somebody who mends it wants to know. What the gateway tells of a server is without the secrets of its entry. */
 function reportOf(
   server: ServerStatus,
-  { story, hour }: { readonly story: ServerStoryAnswer | undefined; readonly hour: string | undefined },
+  { events, hour }: { readonly events: ServerEventsAnswer | undefined; readonly hour: string | undefined },
 ): string {
   const { name, kind, state, circuit, era, version, serverInfo, counts, restarts, lastError, problems, stderr } =
     server;
@@ -237,7 +237,7 @@ function reportOf(
   const lines = Object.entries(facts).flatMap(([key, value]) =>
     value === undefined ? [] : [`${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`],
   );
-  const told = (story?.lines ?? []).map(({ at, level, text }) => `  ${at} ${level} ${text}`);
+  const told = (events?.lines ?? []).map(({ at, level, text }) => `  ${at} ${level} ${text}`);
   return [...lines, "log:", ...told, "stderr:", ...stderr.map((line) => `  ${line}`)].join("\n");
 }
 

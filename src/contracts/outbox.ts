@@ -103,7 +103,7 @@ export interface Receipts {
 }
 
 /** Where agents ask after their writes. It stands before the catalog: what it takes is about no server. @public */
-export interface ReceiptDesk {
+export interface ReceiptHandler {
   /** True where the request is about receipts: it is answered, now or later. Throws a Fault where it cannot be. */
   handle(call: AgentCall): boolean;
   /** What an agent gets whose write has no result yet: a result that says so, or a task where the agent knows them. */

@@ -84,7 +84,7 @@ export interface AgentCall {
 }
 
 /** Where a call goes that a server refused for want of a login: its agent may send whoever uses it to the page. */
-export interface LoginDesk {
+export interface LoginHandler {
   /**
    * False where the refusal is the answer. Else one of the two is called later, once: `again` when somebody has logged
    * in, `giveUp` when nobody will. A call that is taken back meanwhile is answered here.

@@ -33,7 +33,7 @@ it("a list counts as caught where its agent was given tools of the server that i
     await dev.call("away__read").answer();
     expect(isFailing()).toBe(true);
   }, SOON);
-  const { records, caught } = gateway.lookout;
+  const { records, caught } = gateway.diagnostics;
   const counted = () => {
     records.flush();
     return caught.read(systemClock.wall()).counts["menu"] ?? 0;

@@ -10,7 +10,7 @@ import { compileBudgets } from "../policy/budget.js";
 import { compileMenus } from "../policy/menus.js";
 import { systemClock } from "../runtime/clock.js";
 import { logApplied, logRemarks, type ReloadReport, waitsForRestart } from "./applied.js";
-import type { ConfigTexts } from "./lookout/config-shown.js";
+import type { ConfigTexts } from "./diagnostics/config-shown.js";
 import { policyOf, type Stages } from "./stages.js";
 import type { GatewayState } from "./state/state.js";
 

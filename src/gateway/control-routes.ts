@@ -27,12 +27,12 @@ import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { isoTime, systemClock } from "../runtime/clock.js";
 import { nearest } from "../runtime/nearest.js";
 import { isTexts } from "../runtime/words/json-values.js";
+import { diagnosticRoutes } from "./diagnostics/routes.js";
 import { LazyDoor } from "./door/lazy-door.js";
 import { pageRoutes } from "./door/page-routes.js";
 import { tokenRoutes } from "./door/token-routes.js";
 import type { Gateway } from "./gateway.js";
 import { loginRoutes } from "./logins/logins.js";
-import { lookRoutes } from "./lookout/routes.js";
 import type { Asks } from "./sharing/asks.js";
 import { redactedDump } from "./state/state.js";
 import type { NamingEntry } from "./tool-listing.js";
@@ -47,7 +47,7 @@ export async function openControl(
   { stop, hasDoor = true }: { readonly stop?: StopGateway | undefined; readonly hasDoor?: boolean } = {},
 ): Promise<ControlServer> {
   const routes = routesOf(gateway);
-  const { lookout } = gateway;
+  const { diagnostics } = gateway;
   const door = new LazyDoor(
     {
       state: gateway.state,
@@ -55,17 +55,17 @@ export async function openControl(
       log: gateway.log,
       status: (isWanted) => gateway.status(isWanted),
       glances: () => gateway.servers.glances(),
-      refused: (address, path, why) => lookout.refusedToken(address, path, why),
+      refused: (address, path, why) => diagnostics.refusedToken(address, path, why),
       certificate: async (files) => {
         const { Certificate, readCertificate } = await import("./certificate.js");
         return { now: readCertificate(files), follow: (shown) => new Certificate(shown, files, gateway.log) };
       },
     },
-    () => lookout.audited(routes, "page"),
+    () => diagnostics.audited(routes, "page"),
   );
   const control = await serveControl({
     path: claimSocketPath(stateDir, env),
-    routes: lookout.audited(
+    routes: diagnostics.audited(
       {
         ...routes,
         ...door.routes,
@@ -107,7 +107,7 @@ function formatOf(format: string | null): ExpositionFormat {
 }
 
 function routesOf(gateway: Gateway): ControlRoutes {
-  const reader = new MetricReader(gateway.lookout.records, () => gateway.metricFacts(), systemClock);
+  const reader = new MetricReader(gateway.diagnostics.records, () => gateway.metricFacts(), systemClock);
   const scrapes = new Scrapes(reader, systemClock);
   gateway.onClose(() => reader.close());
   return {
@@ -128,7 +128,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
       serve: (input, output, server) => gateway.serveOperator(input, output, server),
     }),
     ...loginRoutes(gateway.logins),
-    ...askRoutes(() => gateway.lookout.asks()),
+    ...askRoutes(() => gateway.diagnostics.asks()),
     ...outboxRoutes(() => gateway.outbox),
     ...pinRoutes(gateway.pins, () => gateway.servers.names),
     ...serverRoutes({
@@ -140,9 +140,9 @@ function routesOf(gateway: Gateway): ControlRoutes {
       stopServer: (name) => gateway.stopServer(name),
     }),
     "POST /servers/:server/probe": ({ params, signal }) => gateway.servers.probe(params["server"] ?? "", signal),
-    ...lookRoutes(gateway.lookout),
+    ...diagnosticRoutes(gateway.diagnostics),
     "GET /status": () => gateway.status(),
-    "GET /config": async () => (await import("./lookout/config-shown.js")).configAnswer(gateway.inUse.texts()),
+    "GET /config": async () => (await import("./diagnostics/config-shown.js")).configAnswer(gateway.inUse.texts()),
     "GET /metrics": async ({ query }) => ({ text: await scrapes.text(formatOf(query.get("format"))) }),
     "GET /access": ({ query }) => ({ access: accessTo(gateway, query.get("server") ?? "", query.get("tool") ?? "") }),
     "GET /tools": async ({ query }) => {
@@ -233,7 +233,7 @@ function down(gateway: Gateway, { drainMs }: JsonObject, stop: StopGateway | und
   return { pid: process.pid, drainMs: drainMs ?? gateway.config.drainMs };
 }
 
-type Drainable = Pick<Gateway, "config" | "leave" | "log" | "lookout" | "state" | "status">;
+type Drainable = Pick<Gateway, "config" | "leave" | "log" | "diagnostics" | "state" | "status">;
 
 /** Where several gateways are on one engine: which they are, and one taken out of use. */
 export async function drainRoutes(gateway: Drainable, stop: StopGateway | undefined): Promise<ControlRoutes> {
@@ -265,7 +265,7 @@ export async function drainRoutes(gateway: Drainable, stop: StopGateway | undefi
       },
       asked: (by, outcome) => {
         const target = { gateway: engine.self, from: by };
-        gateway.lookout.records.audit?.operator("gateway", "POST /drain", target, outcome);
+        gateway.diagnostics.records.audit?.operator("gateway", "POST /drain", target, outcome);
       },
     },
     wordsOf,

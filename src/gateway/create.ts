@@ -7,7 +7,7 @@ import { type ConfigInput, loadConfig, resolveConfig } from "../config/load.js";
 import type { EngineSettings, NameMode } from "../contracts/settings.js";
 import { type Log, SILENT } from "../observe/log.js";
 import { MetricReader } from "../observe/metrics/metric-reader.js";
-import { ServerStories } from "../observe/server-stories.js";
+import { ServerEvents } from "../observe/server-events.js";
 import type { OpenTelemetryApi } from "../observe/telemetry/opentelemetry.js";
 import { openTelemetry } from "../observe/telemetry/telemetry.js";
 import { systemClock } from "../runtime/clock.js";
@@ -103,15 +103,15 @@ export async function createGateway(input: GatewayInput, options: GatewayOptions
 }
 
 /** What a gateway is made of, but for what has to be opened first. */
-interface ClosedParts extends Omit<GatewayParts, "state" | "telemetry" | "audit" | "stories"> {
+interface ClosedParts extends Omit<GatewayParts, "state" | "telemetry" | "audit" | "serverEvents"> {
   readonly stateDir: string | undefined;
   readonly opentelemetry: OpenTelemetryApi | undefined;
 }
 
 /** Opens state and telemetry, and makes a gateway over them; where that fails, nothing stays open. */
 export async function openGateway({ stateDir, opentelemetry, ...closed }: ClosedParts): Promise<Gateway> {
-  const stories = new ServerStories(systemClock.wall);
-  const parts = { ...closed, log: stories.keeping(closed.log), stories };
+  const serverEvents = new ServerEvents(systemClock.wall);
+  const parts = { ...closed, log: serverEvents.keeping(closed.log), serverEvents };
   const { config, env, log } = parts;
   const { engine } = config;
   const state =
@@ -130,14 +130,17 @@ export async function openGateway({ stateDir, opentelemetry, ...closed }: Closed
       env,
       log: (level, text) => log[level](text),
     });
-    const audit = config.audit && (await (await import("./lookout/open-audit.js")).openAudit(config.audit, state, log));
+    const audit =
+      config.audit && (await (await import("./diagnostics/open-audit.js")).openAudit(config.audit, state, log));
     const gateway = new Gateway({ ...parts, state, telemetry, audit });
     // Whoever moves what we are on has seen nobody, and we came in that moment: two must not deliver the same.
     state.onMarked((why) => {
       log.error(why);
       void gateway.close({ drainMs: 0 }).catch(() => {});
     });
-    await telemetry?.takeMetrics(new MetricReader(gateway.lookout.records, () => gateway.metricFacts(), systemClock));
+    await telemetry?.takeMetrics(
+      new MetricReader(gateway.diagnostics.records, () => gateway.metricFacts(), systemClock),
+    );
     return gateway;
   } catch (error) {
     await state.close();

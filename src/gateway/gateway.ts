@@ -28,9 +28,9 @@ import type { ServerPool } from "../upstream/servers.js";
 import type { ReloadReport } from "./applied.js";
 import { ConfigInUse } from "./config-in-use.js";
 import { openControl, outboxStatus, type StopGateway } from "./control-routes.js";
+import type { Diagnostics } from "./diagnostics/diagnostics.js";
 import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
 import { Logins } from "./logins/logins.js";
-import type { Lookout } from "./lookout/lookout.js";
 import type { Mailboxes } from "./mailboxes/mailboxes.js";
 import { hearingOf, type ProgramCalls, toToolResult } from "./program-call.js";
 import { isThereForAgents, Readiness } from "./readiness.js";
@@ -109,7 +109,7 @@ export class Gateway {
   readonly calls: ProgramCalls;
   readonly pins: StoredPins;
   readonly servers: ServerPool;
-  readonly lookout: Lookout;
+  readonly diagnostics: Diagnostics;
   /** Agents that `toolway run` started. */
   readonly runs: Runs;
   #forRuns: "gateway" | "endpoint" | undefined;
@@ -137,7 +137,7 @@ export class Gateway {
     this.calls = stages.calls;
     this.pins = stages.pins;
     this.servers = stages.servers;
-    this.lookout = stages.lookout;
+    this.diagnostics = stages.diagnostics;
     this.logins = new Logins(stages, () => this.config.servers, { endpoint: () => this.#endpoint?.url, log });
     this.inUse = new ConfigInUse({
       ...parts,
@@ -453,7 +453,7 @@ export class Gateway {
       store: storeSeen(this.#state),
       engine: engineSeen(this.#state.engine, this.#stages.marks, systemClock),
       executors: executors.status(),
-      ...this.lookout.status(),
+      ...this.diagnostics.status(),
       conflicts: catalog.conflicts().map((text) => safeLine(this.config.servers, text)),
       notes: catalog.notes().map((text) => safeLine(this.config.servers, text)),
     };
@@ -517,7 +517,7 @@ export class Gateway {
     this.#stages.executors.giveUp();
     await this.servers.close().finally(() => this.#stages.outbox.close());
     this.pins.flush();
-    await this.#stages.lookout.close();
+    await this.#stages.diagnostics.close();
     await this.#stages.stderr.close();
     // The servers behind them are closed first: they say goodbye through them.
     await this.#stages.credentials.close();

@@ -58,7 +58,7 @@ export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
       if (event.kind === "failed") log.error("a request failed inside the gateway", { error: event.error });
       else {
         if (event.status === 401) {
-          records.happenings.refused("token");
+          records.eventMetrics.refused("token");
           records.audit?.refusedToken(event.address ?? "", event.path, event.why);
         }
         refusals.refused(event);

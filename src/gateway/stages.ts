@@ -23,11 +23,11 @@ import { sessionLog } from "../observe/debug-log.js";
 import type { Log } from "../observe/log.js";
 import { CallMetrics } from "../observe/metrics/call-metrics.js";
 import { CallRecords } from "../observe/metrics/call-records.js";
-import { Happenings } from "../observe/metrics/happenings.js";
+import { EventMetrics } from "../observe/metrics/event-metrics.js";
 import { ServerLabels } from "../observe/metrics/server-labels.js";
 import { CallObserver } from "../observe/observed-call.js";
+import type { ServerEvents } from "../observe/server-events.js";
 import { type KeptStderr, keepStderr } from "../observe/server-logs/keep.js";
-import type { ServerStories } from "../observe/server-stories.js";
 import type { Telemetry } from "../observe/telemetry/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
 import { Pipeline } from "../pipeline/pipeline.js";
@@ -43,9 +43,9 @@ import { packageVersion } from "../runtime/version.js";
 import { requestShortly } from "../upstream/http/short-request.js";
 import { linkMaker } from "../upstream/links.js";
 import { ServerPool } from "../upstream/servers.js";
+import { auditFull, Diagnostics } from "./diagnostics/diagnostics.js";
+import type { OpenedAudit } from "./diagnostics/open-audit.js";
 import { Executors } from "./executors.js";
-import { auditFull, Lookout } from "./lookout/lookout.js";
-import type { OpenedAudit } from "./lookout/open-audit.js";
 import { Mailboxes } from "./mailboxes/mailboxes.js";
 import { GatewayOutbox } from "./outbox/outbox.js";
 import { ServerPlaces } from "./placement/places.js";
@@ -68,7 +68,7 @@ export interface StageParts {
   readonly state: GatewayState;
   readonly log: Log;
   /** What that log says of each server. */
-  readonly stories: ServerStories;
+  readonly serverEvents: ServerEvents;
   readonly audit?: OpenedAudit | undefined;
   readonly telemetry?: Telemetry | undefined;
   readonly env: NodeJS.ProcessEnv;
@@ -106,7 +106,7 @@ export interface Stages {
   /** Calls of the program and the operator. */
   readonly calls: ProgramCalls;
   /** Makes a record of every call. */
-  readonly lookout: Lookout;
+  readonly diagnostics: Diagnostics;
   readonly records: CallRecords;
   /** How often servers were up again that had been up before. */
   readonly comeBacks: () => number;
@@ -144,7 +144,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       pipeline.pinsChanged(server);
       outbox.poke(server);
     },
-    onHeldBack: (count) => happenings.caught("pin", count),
+    onHeldBack: (count) => eventMetrics.caught("pin", count),
     log: (level, text) => log[level](text),
     redact,
   });
@@ -170,8 +170,8 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     },
   });
   const serverLabels = new ServerLabels();
-  const happenings = new Happenings(serverLabels);
-  if (state.store !== undefined) state.store.onCommit = (ms) => happenings.committed(ms);
+  const eventMetrics = new EventMetrics(serverLabels);
+  if (state.store !== undefined) state.store.onCommit = (ms) => eventMetrics.committed(ms);
   const safeName = (server: string | undefined, name: string) =>
     server === undefined ? safeLine(owner.config().servers, name) : redact(server, name);
   const metrics = new CallMetrics(
@@ -181,14 +181,14 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       redacted: redact,
     },
     serverLabels,
-    happenings,
+    eventMetrics,
   );
   const history = new History((server, tool) => metrics.toolLabel(server, tool));
-  happenings.onRestart = (server) => history.restarted(server, systemClock.wall());
-  happenings.onTurned = (server, circuit) => parts.stories.turned(server, circuit);
-  happenings.onAnswers = (server) => outbox.answers(server);
+  eventMetrics.onRestart = (server) => history.restarted(server, systemClock.wall());
+  eventMetrics.onTurned = (server, circuit) => parts.serverEvents.turned(server, circuit);
+  eventMetrics.onAnswers = (server) => outbox.answers(server);
   const caught = new CaughtDay(systemClock.wall());
-  happenings.onCaught = (kind, count) => caught.add(kind, count, systemClock.wall());
+  eventMetrics.onCaught = (kind, count) => caught.add(kind, count, systemClock.wall());
   const audit = parts.audit?.begin(safeName);
   if (audit?.wantsArguments === true) observer.argumentsOf = (message) => audit.argumentsOf(message);
   const records = new CallRecords({
@@ -197,7 +197,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     kept: new KeptCalls(safeName),
     history,
     audit,
-    happenings,
+    eventMetrics,
     dropped: () => ({ log: log.lines?.dropped ?? 0, spans: parts.telemetry?.stats()?.dropped ?? 0 }),
   });
   observer.setRecorder(records.recorder);
@@ -216,7 +216,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     taskIds: state.taskIds,
     taskOwners,
     observer,
-    onSession: sessionsSeen(happenings, sessionLog(log)),
+    onSession: sessionsSeen(eventMetrics, sessionLog(log)),
     onKnown: (server) => {
       lists.saveSoon(server);
       outbox.poke(server);
@@ -245,7 +245,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     grants: state.grants,
     send: (target) => (request) => requestShortly(target, request, openRequester),
     log: (name, text) => log.warn(`server "${name}": ${redact(name, text)}`),
-    onFetched: (name, isGood) => happenings.refreshed(name, isGood),
+    onFetched: (name, isGood) => eventMetrics.refreshed(name, isGood),
     onChange: (name) => {
       const server = servers.supervised(name);
       log.info(`server "${name}": its credential is another now`);
@@ -264,7 +264,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     context: {
       now: systemClock.now,
       random: Math.random,
-      lifecycle: happenings,
+      lifecycle: eventMetrics,
       held,
       makeLink: linkMaker({
         reaper,
@@ -320,7 +320,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     observed: (call, server, tool) => observer.delivered(call, server, tool),
     isBroker: isBrokerAlone(config),
     ended: (write) => {
-      happenings.outboxWriteEnded(write.facts.server, write.state, write.isQueueLogged);
+      eventMetrics.outboxWriteEnded(write.facts.server, write.state, write.isQueueLogged);
       if (write.isTold) audit?.keptWrite(write.facts, write.state);
     },
   });
@@ -361,7 +361,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   );
   return {
     held,
-    comeBacks: () => happenings.comeBacks,
+    comeBacks: () => eventMetrics.comeBacks,
     catalog,
     cache,
     pipeline,
@@ -375,14 +375,14 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     lists,
     patterns,
     calls: new ProgramCalls(pipeline),
-    lookout: new Lookout({
+    diagnostics: new Diagnostics({
       records,
       observer,
       stateDir: state.dir,
       auditDir: parts.audit?.dir,
       log,
       caught,
-      stories: parts.stories,
+      serverEvents: parts.serverEvents,
       agents: () => pipeline.sessions.all(),
       redactFor: (server) => redactionOf(owner.config().servers, server),
       servers: () => servers.names,
@@ -411,13 +411,13 @@ function marksOf({ engine }: GatewayState, version: string): ConfigMarks | undef
 }
 
 /** Sessions are what legacy agents have: a modern one that called lately is none. */
-function sessionsSeen(happenings: Happenings, told: ReturnType<typeof sessionLog>): SessionWatch {
+function sessionsSeen(eventMetrics: EventMetrics, told: ReturnType<typeof sessionLog>): SessionWatch {
   return (what, session, scope, fault) => {
     told?.(what, session, scope);
     if (session.era !== "legacy") return;
     const { sessionKey, version } = session;
-    if (what === "closed") happenings.sessionClosed(sessionKey, version, systemClock.now(), fault);
-    else happenings.sessionOpened(sessionKey, systemClock.now(), what === "resumed");
+    if (what === "closed") eventMetrics.sessionClosed(sessionKey, version, systemClock.now(), fault);
+    else eventMetrics.sessionOpened(sessionKey, systemClock.now(), what === "resumed");
   };
 }
 

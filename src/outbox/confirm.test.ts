@@ -50,7 +50,7 @@ it("under a key it goes again first, and where its repeat is refused the server 
   expect(isAsked()).toBe(true);
   expect(world.args(-1)).toEqual({ query: world.args(0)["request_id"] });
   await world.answer(found({ number: 7 }));
-  expect(world.desk.get("anna", id)).toMatchObject({ state: "done" });
+  expect(world.operations.get("anna", id)).toMatchObject({ state: "done" });
 });
 
 it("what the server says was not done, and is refused, has failed and is not unknown [unknown-is-said]", async () => {
@@ -58,7 +58,7 @@ it("what the server says was not done, and is refused, has failed and is not unk
   await world.answer(found());
   expect(isAsked()).toBe(false);
   await world.answer(REFUSED);
-  expect(world.desk.get("anna", id)).toMatchObject({ state: "failed" });
+  expect(world.operations.get("anna", id)).toMatchObject({ state: "failed" });
 });
 
 it("a server that is still at it five times is asked, and what it has not done goes again under its key", async () => {
@@ -75,7 +75,7 @@ it("a server that is still at it five times is asked, and what it has not done g
   await world.pass(60_000);
   expect(world.args(-1)).toEqual(world.args(0));
   await world.answer(DONE);
-  expect(world.desk.get("anna", receiptOf(made).id)).toMatchObject({ state: "done" });
+  expect(world.operations.get("anna", receiptOf(made).id)).toMatchObject({ state: "done" });
 });
 
 it("what was taken back on its way is not sent again, by the next start either: the server is asked [no-double-effect]", async () => {
@@ -103,7 +103,7 @@ it("what is too old is asked about, and has expired only where the server says t
     await world.pass(CONFIRMED.maxAgeMs + 1);
     expect(isAsked()).toBe(true);
     await world.answer(answer);
-    expect(world.desk.get("anna", receiptOf(made).id)).toMatchObject({ state });
+    expect(world.operations.get("anna", receiptOf(made).id)).toMatchObject({ state });
   }
 });
 
@@ -116,8 +116,8 @@ it("a server that cannot be asked for ten minutes leaves it unknown, and its lan
     await world.pass(30_000);
     if (world.outbox.lanes.room.writes > 0) await world.answer(LOST);
   }
-  expect(world.desk.get("anna", receiptOf(made).id)).toMatchObject({ state: "unknown" });
-  expect(world.desk.lanes()).toEqual([]);
+  expect(world.operations.get("anna", receiptOf(made).id)).toMatchObject({ state: "unknown" });
+  expect(world.operations.lanes()).toEqual([]);
 });
 
 it("the end of deliveries waits for a question that is under way, and no longer [drain]", async () => {

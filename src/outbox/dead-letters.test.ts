@@ -17,7 +17,7 @@ it.each([400, 404, 409, 422])(
     world.outbox.poke("tracker");
     await world.rest();
     await world.answer(httpFault("invalid", status));
-    expect(world.desk.get("anna", id)).toMatchObject({ state: "failed", why: `HTTP ${status}.` });
+    expect(world.operations.get("anna", id)).toMatchObject({ state: "failed", why: `HTTP ${status}.` });
     // One line says so, by tool and receipt, and nothing of what was in it.
     const told = world.logged.filter((line) => line.includes("failed"));
     expect(told).toEqual([`outbox: create_issue of server "tracker" (receipt ${id}) has failed: HTTP ${status}.`]);
@@ -25,18 +25,18 @@ it.each([400, 404, 409, 422])(
     // What is behind it in the lane does not wait for a person.
     expect(world.args(-1)["title"]).toBe("next");
     await world.answer(DONE);
-    expect(world.desk.get("anna", next.id)?.state).toBe("done");
+    expect(world.operations.get("anna", next.id)?.state).toBe("done");
     // It is there after a restart, too, and goes out as it was.
     await world.outbox.close();
     world = world.again();
     await world.rest();
-    expect(world.desk.show(id)).toMatchObject({ state: "failed", tool: "create_issue" });
+    expect(world.operations.show(id)).toMatchObject({ state: "failed", tool: "create_issue" });
     expect(world.sent).toEqual([]);
-    await world.desk.retry(id);
+    await world.operations.retry(id);
     await world.rest();
     expect(world.sent).toHaveLength(1);
     expect(world.args(0)["title"]).toBe("refused");
     await world.answer(DONE);
-    expect(world.desk.get("anna", id)).toMatchObject({ state: "done" });
+    expect(world.operations.get("anna", id)).toMatchObject({ state: "done" });
   },
 );

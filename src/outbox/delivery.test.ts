@@ -33,7 +33,7 @@ describe("a write that did not arrive", () => {
     expect(second?.caller.capabilities).toEqual({});
     expect(world.args(1)).toEqual(world.args(0));
     await world.answer(DONE);
-    expect(world.desk.get("anna", id)).toMatchObject({ state: "done" });
+    expect(world.operations.get("anna", id)).toMatchObject({ state: "done" });
     expect(world.logged.join("\n")).toContain(`(receipt ${id}) was delivered`);
     expect(world.logged.join("\n")).not.toContain('"n"');
   });
@@ -87,7 +87,7 @@ describe("a write that did not arrive", () => {
     expect(world.sent).toHaveLength(3);
     await world.answer(DONE);
     expect(other.replies).toEqual([DONE]);
-    expect(world.desk.lanes().map(({ heldFor }) => heldFor)).toEqual(["HTTP 401.", "HTTP 401."]);
+    expect(world.operations.lanes().map(({ heldFor }) => heldFor)).toEqual(["HTTP 401.", "HTTP 401."]);
     await world.pass(1_000);
     expect(world.sent).toHaveLength(4);
     await world.answer(DONE);
@@ -107,7 +107,7 @@ describe("a write that did not arrive", () => {
     await world.rest();
     expect(world.sent.map((_call, at) => world.args(at)["server"])).toEqual(["tracker", "forge", "wiki"]);
     expect(receiptOf(third)).toMatchObject({ state: "queued" });
-    expect(world.desk.totals(2)).toMatchObject({ heldCount: 3, held: [{ heldFor: "HTTP 401." }, {}] });
+    expect(world.operations.totals(2)).toMatchObject({ heldCount: 3, held: [{ heldFor: "HTTP 401." }, {}] });
     await world.pass(1_000);
     expect(world.sent).toHaveLength(4);
     await world.answer(httpFault("unauthorized", 401));
@@ -115,7 +115,7 @@ describe("a write that did not arrive", () => {
     expect(world.sent).toHaveLength(5);
     await world.answer(DONE);
     expect(world.sent).toHaveLength(7);
-    expect(world.desk.totals(2).heldCount).toBe(0);
+    expect(world.operations.totals(2).heldCount).toBe(0);
   });
 
   it("is paced by its server's budget, and what was charged when it was taken is not charged again", async () => {
@@ -162,24 +162,24 @@ describe("a write that did not arrive", () => {
         yield lane;
       }
     };
-    const first = world.desk.firstLanes(2);
+    const first = world.operations.firstLanes(2);
     expect([first.lanes.length, first.more]).toEqual([2, 3]);
     expect(read).toBeLessThanOrEqual(3);
-    expect(world.desk.firstLanes(0)).toEqual({ lanes: [], more: 5 });
+    expect(world.operations.firstLanes(0)).toEqual({ lanes: [], more: 5 });
   });
 
   it("says of a lane whether all of its server is held, which a release of the lane does not end", async () => {
     await world.queued({ n: 1 });
-    const [lane] = world.desk.lanes();
+    const [lane] = world.operations.lanes();
     expect(lane).toMatchObject({ isServerHeld: false, isOrdered: true });
-    await world.desk.hold("tracker", undefined);
-    await world.desk.release("tracker", lane?.lane);
-    expect(world.desk.lanes()).toMatchObject([{ isServerHeld: true }]);
-    await world.desk.release("tracker", undefined);
+    await world.operations.hold("tracker", undefined);
+    await world.operations.release("tracker", lane?.lane);
+    expect(world.operations.lanes()).toMatchObject([{ isServerHeld: true }]);
+    await world.operations.release("tracker", undefined);
     world.terms = { ...KEYED, lane: { by: "none" } };
     world.call({ n: 2 });
     await world.rest();
-    const told = world.desk.lanes().map(({ isServerHeld, isOrdered }) => [isServerHeld, isOrdered]);
+    const told = world.operations.lanes().map(({ isServerHeld, isOrdered }) => [isServerHeld, isOrdered]);
     expect(told).toEqual([
       [false, true],
       [false, false],
@@ -192,11 +192,11 @@ describe("a write that did not arrive", () => {
     await world.answer(DONE);
     await world.rest();
     const read = vi.spyOn(world.outbox.journal, "result");
-    const [listed] = world.desk.list({ limit: 10 });
+    const [listed] = world.operations.list({ limit: 10 });
     expect([listed?.state, listed?.result, read.mock.calls.length]).toEqual(["done", undefined, 0]);
-    const [own] = world.desk.of("anna", 10);
+    const [own] = world.operations.of("anna", 10);
     expect([own?.state, own?.result, read.mock.calls.length]).toEqual(["done", undefined, 0]);
-    expect(world.desk.show(listed?.id ?? "")?.result).toBeDefined();
+    expect(world.operations.show(listed?.id ?? "")?.result).toBeDefined();
   });
 
   it("holds its lane where it is forbidden, until a person lets it go", async () => {
@@ -206,7 +206,7 @@ describe("a write that did not arrive", () => {
     await world.answer(httpFault("unauthorized", 403));
     await world.pass(3_600_000);
     expect(world.sent).toHaveLength(2);
-    expect(await world.desk.release("tracker", undefined)).toBe(1);
+    expect(await world.operations.release("tracker", undefined)).toBe(1);
     await world.rest();
     expect(world.sent).toHaveLength(3);
   });
@@ -218,7 +218,7 @@ describe("at delivery", () => {
     world.verdict = { kind: "quarantine", why: "its definition changed" };
     world.outbox.poke("tracker");
     await world.rest();
-    expect(world.desk.show(id)).toMatchObject({ state: "queued", heldFor: "its definition changed" });
+    expect(world.operations.show(id)).toMatchObject({ state: "queued", heldFor: "its definition changed" });
     world.verdict = undefined;
     world.outbox.poke("tracker");
     await world.rest();
@@ -230,15 +230,15 @@ describe("at delivery", () => {
     world.verdict = { kind: "denied", why: "no" };
     world.outbox.poke("tracker");
     await world.rest();
-    expect(world.desk.show(id)?.state).toBe("failed");
+    expect(world.operations.show(id)?.state).toBe("failed");
     world.verdict = { kind: "revoked", why: "its token was revoked" };
-    await world.desk.retry(id);
+    await world.operations.retry(id);
     await world.rest();
-    expect(world.desk.show(id)).toMatchObject({ state: "queued", heldFor: "its token was revoked" });
+    expect(world.operations.show(id)).toMatchObject({ state: "queued", heldFor: "its token was revoked" });
     world.verdict = undefined;
     await world.pass(3_600_000);
     expect(world.sent).toHaveLength(1);
-    await world.desk.retry(id);
+    await world.operations.retry(id);
     await world.rest();
     expect(world.sent).toHaveLength(2);
   });
@@ -250,20 +250,20 @@ describe("at delivery", () => {
     const request = makeMessage({ jsonrpc: "2.0", id: 1, method: "elicitation/create" }) as RequestMessage;
     const fault = await world.sent[1]?.caller.ask(request, new AbortController().signal).catch((error: Fault) => error);
     await world.answer(faultReply(fault as unknown as Fault));
-    expect(world.desk.show(id)).toMatchObject({ state: "failed" });
+    expect(world.operations.show(id)).toMatchObject({ state: "failed" });
   });
 });
 
 describe("an operator", () => {
   it("holds a server over a restart, and lets it go", async () => {
-    await world.desk.hold("tracker", undefined);
+    await world.operations.hold("tracker", undefined);
     const { id } = await world.queued({});
     expect(world.sent).toHaveLength(0);
     const next = world.again();
     await next.pass(60_000);
     expect(next.sent).toHaveLength(0);
-    expect(next.desk.show(id)?.heldFor).toContain("an operator holds");
-    await next.desk.release("tracker", undefined);
+    expect(next.operations.show(id)?.heldFor).toContain("an operator holds");
+    await next.operations.release("tracker", undefined);
     await next.rest();
     expect(next.sent).toHaveLength(1);
     await next.outbox.close();
@@ -271,9 +271,9 @@ describe("an operator", () => {
 
   it("drops what waits", async () => {
     const { id } = await world.queued({});
-    expect(await world.desk.drop(id)).toMatchObject({ state: "cancelled" });
-    await world.desk.drop(id);
-    expect(world.desk.show(id)).toBeUndefined();
+    expect(await world.operations.drop(id)).toMatchObject({ state: "cancelled" });
+    await world.operations.drop(id);
+    expect(world.operations.show(id)).toBeUndefined();
     expect(world.records).toEqual([]);
   });
 });

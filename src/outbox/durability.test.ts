@@ -39,9 +39,9 @@ describe("a kill", () => {
     const next = world.again();
     await next.rest();
     expect(next.sent.map(({ message }) => message.params?.["arguments"])).toEqual([world.args(0)]);
-    expect(next.desk.of("bert", 1)[0]?.state).toBe("unknown");
+    expect(next.operations.of("bert", 1)[0]?.state).toBe("unknown");
     await next.answer(DONE);
-    expect(next.desk.of("anna", 1)[0]?.state).toBe("done");
+    expect(next.operations.of("anna", 1)[0]?.state).toBe("done");
     await next.outbox.close();
   });
 
@@ -54,26 +54,26 @@ describe("a kill", () => {
       expect(next.args(-1)).toEqual({ n, request_id: `k${n}` });
       await next.answer(DONE);
     }
-    expect(ids.map((id) => next.desk.get("anna", id)?.state)).toEqual(["done", "done", "done"]);
+    expect(ids.map((id) => next.operations.get("anna", id)?.state)).toEqual(["done", "done", "done"]);
     await next.outbox.close();
   });
 });
 
 it("what became of a write is kept step by step, the same again and again as one, over a kill too [bounded]", async () => {
   const { id } = await world.queued({ n: 1, request_id: "k1" });
-  const steps = (one: World) => (one.desk.show(id)?.life ?? []).map(({ state, times = 1 }) => [state, times]);
+  const steps = (one: World) => (one.operations.show(id)?.life ?? []).map(({ state, times = 1 }) => [state, times]);
   expect(steps(world)).toEqual([["queued", 1]]);
   const next = world.again();
   await next.rest();
   expect(steps(next)[0]).toEqual(["queued", 1]);
   await next.answer(DONE);
   expect(steps(next).at(-1)).toEqual(["done", 1]);
-  expect(next.desk.list({ limit: 1 })[0]?.why).toBeUndefined();
+  expect(next.operations.list({ limit: 1 })[0]?.why).toBeUndefined();
   await next.outbox.close();
 });
 
 it("what there is of writes and lanes is counted while it changes, over a restart too, and no write is walked over to tell it but those that are unknown", async () => {
-  expect(world.desk.totals(1)).toEqual({ waiting: 0, oldestMs: undefined, unknown: 0, held: [], heldCount: 0 });
+  expect(world.operations.totals(1)).toEqual({ waiting: 0, oldestMs: undefined, unknown: 0, held: [], heldCount: 0 });
   const bornMs = world.wallMs;
   await world.queued({ n: 1 });
   await world.pass(5);
@@ -86,18 +86,21 @@ it("what there is of writes and lanes is counted while it changes, over a restar
   await world.pass(5);
   await world.queued({ n: 3 });
   const totals = { waiting: 2, oldestMs: bornMs, unknown: 1, unknownMs, heldCount: 1 };
-  expect(world.desk.totals(1)).toMatchObject({ ...totals, held: [{ server: "tracker", lane: "principal bert" }] });
+  expect(world.operations.totals(1)).toMatchObject({
+    ...totals,
+    held: [{ server: "tracker", lane: "principal bert" }],
+  });
   const next = world.again();
   next.wallMs = world.wallMs;
-  expect(next.desk.totals(0)).toEqual({ ...totals, held: [] });
+  expect(next.operations.totals(0)).toEqual({ ...totals, held: [] });
   Object.defineProperty(next.outbox.lanes, "all", {
     get: () => {
       throw new Error("It walks over all writes.");
     },
   });
-  expect(next.desk.totals(1)).toMatchObject(totals);
-  await next.desk.resolve(next.records.find(({ state }) => state === "unknown")?.id ?? "", "done");
-  expect(next.desk.totals(1)).toMatchObject({ waiting: 2, unknown: 0, unknownMs: undefined, heldCount: 0 });
+  expect(next.operations.totals(1)).toMatchObject(totals);
+  await next.operations.resolve(next.records.find(({ state }) => state === "unknown")?.id ?? "", "done");
+  expect(next.operations.totals(1)).toMatchObject({ waiting: 2, unknown: 0, unknownMs: undefined, heldCount: 0 });
   await next.outbox.close();
 });
 
@@ -113,7 +116,7 @@ describe("the disk", () => {
     expect(world.givenBack).toBe(1);
     expect(world.sent).toHaveLength(1);
     const next = world.again();
-    expect(next.desk.of("anna", 10).map((receipt) => receipt.id)).toEqual([id]);
+    expect(next.operations.of("anna", 10).map((receipt) => receipt.id)).toEqual([id]);
     await next.outbox.close();
   });
 
@@ -136,11 +139,11 @@ describe("the disk", () => {
     world.outbox.poke("tracker");
     await world.rest();
     expect([world.sent.length, [...world.outbox.lanes.lanes()][0]?.server.away?.kind]).toEqual([1, "away"]);
-    expect(world.desk.show(id)).toMatchObject({ state: "queued", attempts: 0 });
+    expect(world.operations.show(id)).toMatchObject({ state: "queued", attempts: 0 });
     await world.pass(60_000);
     expect(world.sent).toHaveLength(2);
     await world.answer(httpFault("protocol", 409));
-    expect(world.desk.show(id)).toMatchObject({ state: "failed", attempts: 1 });
+    expect(world.operations.show(id)).toMatchObject({ state: "failed", attempts: 1 });
   });
 
   it("that is slow: a write that is sent again before the last try's end is on disk keeps its result, and can be taken back [ack-is-durable] [no-double-effect]", async () => {
@@ -158,7 +161,7 @@ describe("the disk", () => {
     const [done, late] = [world.sent[2], world.sent[5]];
     let reason: string | undefined;
     if (late !== undefined) late.onCancel = (why) => (reason = why ?? "taken back");
-    const taken = world.desk.cancel("anna", ids[1] ?? "");
+    const taken = world.operations.cancel("anna", ids[1] ?? "");
     await world.rest();
     expect(reason).toBe("taken back");
     late?.reply(faultReply(new Fault("cancelled", "It stopped.")));
@@ -167,7 +170,7 @@ describe("the disk", () => {
     await world.rest();
     const again = world.call({ request_id: "k1" }, { server: "tracker-1" });
     expect(again.replies).toEqual([DONE]);
-    expect(world.desk.get("anna", ids[0] ?? "")?.result).toBe('{"content":[],"structuredContent":{"number":7}}');
+    expect(world.operations.get("anna", ids[0] ?? "")?.result).toBe('{"content":[],"structuredContent":{"number":7}}');
   });
 
   it("that is slow has 25 s, then the agent is told, and nothing is sent later", async () => {
@@ -215,13 +218,13 @@ describe("the disk", () => {
     const records = world.outbox.journal;
     const save = records.save.bind(records);
     records.save = full;
-    await expect(world.desk.drop(id)).rejects.toThrow(/could not be written down/);
-    await expect(world.desk.cancel("anna", id)).rejects.toThrow(/could not be written down/);
+    await expect(world.operations.drop(id)).rejects.toThrow(/could not be written down/);
+    await expect(world.operations.cancel("anna", id)).rejects.toThrow(/could not be written down/);
     expect(world.records[0]?.state).toBe("queued");
     records.save = save;
     await world.pass(1_000);
     expect(world.records[0]?.state).toBe("cancelled");
-    expect(await world.desk.cancel("anna", id)).toMatchObject({ state: "cancelled" });
+    expect(await world.operations.cancel("anna", id)).toMatchObject({ state: "cancelled" });
   });
 
   it("that is slow: nobody is given a receipt of what is not on it yet, however often it is asked for [ack-is-durable]", async () => {
@@ -278,12 +281,12 @@ describe("the disk", () => {
     records.save = (...args) => late.then(() => save(...args));
     world.sent.at(-1)?.reply({ kind: "result", result: { content: [], structuredContent: { made: 1 } } });
     await nextTurn();
-    expect(world.desk.get("anna", id)).toMatchObject({ state: "sending", result: undefined });
+    expect(world.operations.get("anna", id)).toMatchObject({ state: "sending", result: undefined });
     const repeat = world.call({ request_id: "k" });
     expect(receiptOf(repeat).state).toBe("sending");
     commit();
     await world.rest();
-    const { state, result } = world.desk.get("anna", id) ?? {};
+    const { state, result } = world.operations.get("anna", id) ?? {};
     expect([state, JSON.parse(result ?? "{}")]).toMatchObject(["done", { structuredContent: { made: 1 } }]);
   });
 
@@ -311,10 +314,10 @@ describe("the disk", () => {
       const next = world.again();
       await next.pass(60_000);
       expect(next.sent).toEqual([]);
-      expect(next.desk.list({ limit: 10 })).toMatchObject([{ id, state: "queued", principal: "anna" }]);
-      expect(next.desk.show(id)?.heldFor).toContain(told);
-      expect(next.desk.show(id)?.heldFor).not.toContain(untold);
-      await expect(next.desk.retry(id)).rejects.toThrow(told);
+      expect(next.operations.list({ limit: 10 })).toMatchObject([{ id, state: "queued", principal: "anna" }]);
+      expect(next.operations.show(id)?.heldFor).toContain(told);
+      expect(next.operations.show(id)?.heldFor).not.toContain(untold);
+      await expect(next.operations.retry(id)).rejects.toThrow(told);
       next.call({});
       await next.rest();
       expect(next.records).toHaveLength(2);
@@ -330,7 +333,7 @@ describe("clocks", () => {
     for (const hours of [1, -1, 24, -24, -48]) {
       world.wallMs += hours * 3_600_000;
       await world.pass(1);
-      expect(world.desk.get("anna", id)?.state).not.toBe("expired");
+      expect(world.operations.get("anna", id)?.state).not.toBe("expired");
     }
   });
 
@@ -340,7 +343,7 @@ describe("clocks", () => {
     [24, "a stop right after it"],
     [-24, "a stop right after it"],
   ])("that jump by %d hours change no age over %s, however much waits", async (jump, end) => {
-    await world.desk.hold("tracker", undefined);
+    await world.operations.hold("tracker", undefined);
     const writes = 300;
     for (let n = 0; n < writes; n++) world.call({ n });
     await world.rest();
@@ -351,12 +354,12 @@ describe("clocks", () => {
     const next = new World(store, { clock: { now: () => 5, wall: () => world.wallMs + HOUR_MS } });
     const ages = [...next.outbox.lanes.all].map(({ bornMs }) => Math.round((5 - bornMs) / HOUR_MS));
     expect(ages).toEqual(Array(writes).fill(3));
-    expect(next.desk.totals(0).waiting).toBe(writes);
+    expect(next.operations.totals(0).waiting).toBe(writes);
     await next.outbox.close();
   });
 
   it("that jump while the disk is full change no age either, once there is room", async () => {
-    await world.desk.hold("tracker", undefined);
+    await world.operations.hold("tracker", undefined);
     await world.queued({});
     const records = world.outbox.journal;
     const save = records.save.bind(records);
@@ -366,25 +369,25 @@ describe("clocks", () => {
     records.save = save;
     await world.pass(1_000);
     const next = new World(store, { clock: { now: () => 5, wall: () => world.wallMs } });
-    expect(next.desk.totals(0).waiting).toBe(1);
+    expect(next.operations.totals(0).waiting).toBe(1);
     await next.outbox.close();
   });
 
   it("count by the wall over a restart, never below 0; what expired is seen, and can be retried", async () => {
-    await world.desk.hold("tracker", undefined);
+    await world.operations.hold("tracker", undefined);
     const { id } = await world.queued({});
     const state = (wallMs: number) => {
       const next = new World(store, { clock: { now: () => 5, wall: () => wallMs } });
       next.outbox.tick();
-      return next.desk.get("anna", id)?.state;
+      return next.operations.get("anna", id)?.state;
     };
     expect(state(world.wallMs - 86_400_000)).toBe("queued");
     expect(state(world.wallMs + 86_399_000)).toBe("queued");
     expect(state(world.wallMs + 86_400_000)).toBe("expired");
     await world.pass(86_400_000);
-    expect(world.desk.get("anna", id)?.state).toBe("expired");
-    expect(await world.desk.retry(id)).toMatchObject({ id, state: "queued" });
-    await world.desk.release("tracker", undefined);
+    expect(world.operations.get("anna", id)?.state).toBe("expired");
+    expect(await world.operations.retry(id)).toMatchObject({ id, state: "queued" });
+    await world.operations.release("tracker", undefined);
     await world.rest();
     expect(world.sent).toHaveLength(1);
   });
@@ -415,7 +418,7 @@ describe("bounds of bytes", () => {
     small.call({ text }, { principal: "carl", server: "wiki" });
     const other = { principal: "carl", server: "wiki" };
     expect(() => small.call({ text }, other)).toThrow(/the outbox holds 40000 bytes at most \("outbox.maxBytes"\)/);
-    expect(small.desk.totals(0).waiting).toBe(4);
+    expect(small.operations.totals(0).waiting).toBe(4);
     await small.outbox.close();
   });
 
@@ -465,11 +468,11 @@ describe("many", () => {
       },
     });
     many.terms = { ...KEYED, lane: { by: "argument", path: ["lane"] } };
-    await many.desk.hold("tracker", undefined);
+    await many.operations.hold("tracker", undefined);
     for (let n = 0; n < writes; n++) many.call({ lane: n % 64, n });
     await many.rest();
-    await many.desk.release("tracker", undefined);
-    while (many.desk.lanes().length > 0) await many.rest();
+    await many.operations.release("tracker", undefined);
+    while (many.operations.lanes().length > 0) await many.rest();
     const all = [...seen.values()];
     expect(all.flat()).toHaveLength(writes);
     for (const lane of all) expect(lane).toEqual([...lane].sort((a, b) => a - b));
@@ -503,7 +506,7 @@ it("the end of a write is told with whether its agent had a receipt in place of 
   await told.rest();
   await told.answer(DONE);
   const { id } = await told.queued({ n: 2 });
-  await told.desk.cancel("anna", id);
+  await told.operations.cancel("anna", id);
   await told.rest();
   await told.outbox.close();
   expect(ends).toEqual([

@@ -2,4 +2,4 @@
 
 export { OutboxOperations } from "./operator.js";
 export { Outbox } from "./outbox.js";
-export { Desk } from "./receipts.js";
+export { LocalReceiptHandler } from "./receipts.js";

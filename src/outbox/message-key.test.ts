@@ -64,7 +64,7 @@ it("what the machine's own journal cannot tell is unknown at once, and is not se
   expect(world.sent).toHaveLength(1);
   await world.pass(60_000);
   expect(world.sent).toHaveLength(1);
-  const [entry] = world.desk.list({ limit: 1 });
+  const [entry] = world.operations.list({ limit: 1 });
   expect(entry?.state).toBe("unknown");
   expect(call.replies).toHaveLength(1);
 });
@@ -74,8 +74,8 @@ it("a write that an operator sends again, knowing what became of it, is another 
   await world.rest();
   const first = keyAt(-1);
   await world.answer(BEGUN);
-  const [entry] = world.desk.list({ limit: 1 });
-  await world.desk.resolve(entry?.id ?? "", "again");
+  const [entry] = world.operations.list({ limit: 1 });
+  await world.operations.resolve(entry?.id ?? "", "again");
   await world.pass(1_000);
   expect(keyAt(-1)?.id).toBeDefined();
   expect(keyAt(-1)?.id).not.toBe(first?.id);
@@ -87,7 +87,7 @@ it("one that waited is for the machine that is there when it goes out first [no-
   await world.pass(60_000);
   expect(keyAt(-1)).toMatchObject({ journal: "studio-2", isRepeat: false });
   await world.answer(DONE);
-  expect(world.desk.get("anna", id)).toMatchObject({ state: "done" });
+  expect(world.operations.get("anna", id)).toMatchObject({ state: "done" });
 });
 
 it("where no one journal is known, a lost write is unknown and not sent again [unknown-is-said] [no-double-effect]", async () => {
@@ -98,7 +98,7 @@ it("where no one journal is known, a lost write is unknown and not sent again [u
   await world.answer(LOST);
   await world.pass(60_000);
   expect(world.sent).toHaveLength(1);
-  expect(world.desk.list({ limit: 1 })[0]?.state).toBe("unknown");
+  expect(world.operations.list({ limit: 1 })[0]?.state).toBe("unknown");
   expect(call.replies).toHaveLength(1);
 });
 
@@ -112,7 +112,7 @@ it("what may have happened is repeated for no longer than the machine is sure to
   expect(keyAt(-1)?.leftMs).toBeLessThanOrEqual(MESSAGE_LIFE_MS - 60_000);
   await world.answer(LOST);
   await world.pass(MESSAGE_LIFE_MS);
-  expect(world.desk.get("anna", id)?.state).toBe("unknown");
+  expect(world.operations.get("anna", id)?.state).toBe("unknown");
   expect(world.sent.length).toBe(2);
 });
 
@@ -120,7 +120,7 @@ it("what was never sent waits for its machine as long as any other write [ack-is
   const { id } = await world.queued({});
   await world.pass(2 * MESSAGE_LIFE_MS);
   await world.answer(AWAY);
-  expect(world.desk.get("anna", id)?.state).toBe("queued");
+  expect(world.operations.get("anna", id)?.state).toBe("queued");
 });
 
 it("a call that is merely given up goes on at the machine, and one that its agent took back is taken back there", async () => {

@@ -131,10 +131,10 @@ describe("a call whose server is up", () => {
     await world.rest();
     expect(replies).toEqual([DONE]);
     expect(world.records[0]).toMatchObject({ state: "done", hasResult: true });
-    const id = world.desk.of("anna", 10)[0]?.id ?? "";
+    const id = world.operations.of("anna", 10)[0]?.id ?? "";
     const result = '{"content":[],"structuredContent":{"number":7}}';
-    expect(world.desk.get("anna", id)).toMatchObject({ state: "done", result });
-    expect(world.desk.get("bert", id)).toBeUndefined();
+    expect(world.operations.get("anna", id)).toMatchObject({ state: "done", result });
+    expect(world.operations.get("bert", id)).toBeUndefined();
   });
 
   it("and that refuses it, gets that refusal, whatever its status", async () => {
@@ -165,7 +165,7 @@ describe("an agent's patience", () => {
     await world.pass(60_000);
     expect(world.sent).toHaveLength(1);
     await world.answer(DONE);
-    expect(world.desk.get("anna", id)?.state).toBe("done");
+    expect(world.operations.get("anna", id)?.state).toBe("done");
     expect(made.replies).toHaveLength(1);
   });
 
@@ -228,9 +228,9 @@ describe("a cancel", () => {
     await world.answer(LOST);
     const { id } = receiptOf(second);
     await world.pass(1_000);
-    await world.desk.cancel("anna", id);
+    await world.operations.cancel("anna", id);
     await world.answer(never);
-    expect(world.desk.get("anna", id)).toMatchObject({ state: "unknown", attempts: 1 });
+    expect(world.operations.get("anna", id)).toMatchObject({ state: "unknown", attempts: 1 });
   });
 
   it("after the answer does nothing", async () => {
@@ -243,8 +243,8 @@ describe("a cancel", () => {
 
   it("of a receipt takes back what has not been sent", async () => {
     const { id } = await world.queued({});
-    expect(await world.desk.cancel("bert", id)).toBeUndefined();
-    expect(await world.desk.cancel("anna", id)).toMatchObject({ state: "cancelled" });
+    expect(await world.operations.cancel("bert", id)).toBeUndefined();
+    expect(await world.operations.cancel("anna", id)).toMatchObject({ state: "cancelled" });
     world.outbox.poke("tracker");
     await world.rest();
     expect(world.sent).toHaveLength(1);
@@ -260,18 +260,18 @@ describe("a cancel", () => {
       if (sent !== undefined) sent.onCancel = (reason) => void reasons.push(reason);
     };
     takesBack(-1);
-    expect(await world.desk.cancel("anna", id)).toMatchObject({ state: "sending" });
+    expect(await world.operations.cancel("anna", id)).toMatchObject({ state: "sending" });
     expect(reasons).toHaveLength(1);
     await world.answer(faultReply(new Fault("cancelled", "enough")));
-    expect(world.desk.get("anna", id)?.state).toBe("unknown");
+    expect(world.operations.get("anna", id)?.state).toBe("unknown");
     world.call({ n: 2 });
     await world.pass(1_000);
     takesBack(-1);
-    const waitedFor = world.desk.of("anna", 2).find(({ state }) => state === "sending")?.id ?? "";
-    await world.desk.cancel("anna", waitedFor);
+    const waitedFor = world.operations.of("anna", 2).find(({ state }) => state === "sending")?.id ?? "";
+    await world.operations.cancel("anna", waitedFor);
     expect(reasons).toHaveLength(1);
     await world.answer(DONE);
-    expect(world.desk.get("anna", waitedFor)?.state).toBe("done");
+    expect(world.operations.get("anna", waitedFor)?.state).toBe("done");
   });
 });
 
@@ -309,7 +309,7 @@ describe("a modern server that asks its agent first", () => {
     const { id } = await world.queued({});
     await world.pass(1_000);
     await world.answer(ASKS);
-    expect(world.desk.get("anna", id)).toMatchObject({ state: "failed" });
+    expect(world.operations.get("anna", id)).toMatchObject({ state: "failed" });
   });
 });
 
@@ -323,5 +323,5 @@ it("whoever is told that a write has ended reads its result when it is asked for
   expect(replies).toHaveLength(1);
   expect(told.map(({ state, result }) => [state, result])).toEqual([["done", undefined]]);
   expect(read).not.toHaveBeenCalled();
-  expect(world.desk.get("anna", told[0]?.id ?? "")?.result).toContain('"number":7');
+  expect(world.operations.get("anna", told[0]?.id ?? "")?.result).toContain('"number":7');
 });

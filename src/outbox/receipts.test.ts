@@ -11,7 +11,7 @@ import type { JsonObject } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { TASKS_EXTENSION } from "../protocol/modern.js";
 import { type Reply, renderReply, resultBytes } from "../protocol/reply.js";
-import { Desk } from "./receipts.js";
+import { LocalReceiptHandler } from "./receipts.js";
 
 const CREATE = ownToolName("create_issue");
 const START_MS = 1_800_000_000_000;
@@ -71,7 +71,7 @@ function setUp({ tells = true, roles = {} } = {}) {
   whole.pipeline.fromServers.onList("tracker", "tools", tools("create_issue", "find_issues"));
   whole.pipeline.fromServers.onList("wiki", "tools", tools("read"));
   const receipts = new StandInReceipts();
-  const desk = new Desk({
+  const handler = new LocalReceiptHandler({
     receipts,
     keyOf: ({ id }) => id,
     hasOutbox: (scope) => scope !== "wiki",
@@ -86,8 +86,8 @@ function setUp({ tells = true, roles = {} } = {}) {
     },
     wall: () => START_MS,
   });
-  whole.pipeline.receipts = desk;
-  return { ...whole, receipts, desk };
+  whole.pipeline.receipts = handler;
+  return { ...whole, receipts, handler };
 }
 
 const text = (answer: JsonObject, index = 0): string =>
@@ -197,10 +197,10 @@ describe("the tool that says what became of a write", () => {
 
   it("answers whoever waits when the gateway ends, and holds no timer then", async () => {
     vi.useFakeTimers();
-    const { receipts, desk, ...whole } = setUp();
+    const { receipts, handler, ...whole } = setUp();
     receipts.set("ann", receipt("r1"));
     const sent = new Agent(whole, "ann").call("toolway__receipt", { id: "r1", wait: 40 });
-    desk.close();
+    handler.close();
     expect(structured(await sent.answer())).toMatchObject({ state: "queued" });
     expect(vi.getTimerCount()).toBe(0);
     expect(receipts.listeners.size).toBe(0);
@@ -258,8 +258,8 @@ describe("what an agent gets whose write was kept", () => {
   const legacy = { principal: { id: "ann", role: "default" }, era: "legacy", capabilities: {} } as unknown as Caller;
 
   it("says in text and in structured content that it is not done, and how to ask", () => {
-    const { desk } = setUp();
-    const answer = rendered(desk.taken(legacy, receipt("r1", { position: 3 })));
+    const { handler } = setUp();
+    const answer = rendered(handler.taken(legacy, receipt("r1", { position: 3 })));
     const facts = structured(answer);
     expect(facts).toMatchObject({
       queued: true,
@@ -280,45 +280,45 @@ describe("what an agent gets whose write was kept", () => {
     );
     expect(text(answer)).toContain('call toolway__receipt with {"id":"r1"}');
     expect(JSON.stringify(answer)).not.toContain("resource_link");
-    expect(text(rendered(desk.taken(legacy, receipt("r2", { state: "sending" }))))).toContain(
+    expect(text(rendered(handler.taken(legacy, receipt("r2", { state: "sending" }))))).toContain(
       "which has not answered so far",
     );
   });
 
   it("hears once of its end in its next result, and not of what it has asked after or had as a result", () => {
-    const { desk, receipts } = setUp();
+    const { handler, receipts } = setUp();
     const reply = () => resultBytes('{"content":[{"type":"text","text":"own"}],"x":1.0}');
-    const told = () => rendered(desk.withNews(legacy, reply()));
-    desk.taken(legacy, receipts.set("ann", receipt("r1")));
+    const told = () => rendered(handler.withNews(legacy, reply()));
+    handler.taken(legacy, receipts.set("ann", receipt("r1")));
     receipts.set("ann", receipt("live"));
-    expect(renderReply(desk.withNews(legacy, reply()) as never, "1")).toEqual(renderReply(reply(), "1"));
+    expect(renderReply(handler.withNews(legacy, reply()) as never, "1")).toEqual(renderReply(reply(), "1"));
     receipts.set("ann", receipt("live", { state: "done" }));
     receipts.set("ann", receipt("r1", { state: "done" }));
     receipts.set("ann", receipt("old", { takenMs: START_MS - 5, state: "unknown" }));
     const other = { ...legacy, principal: { id: "bob", role: "default" } } as Caller;
-    expect(rendered(desk.withNews(other, reply()))["result"]).toMatchObject({ content: [{ text: "own" }] });
+    expect(rendered(handler.withNews(other, reply()))["result"]).toMatchObject({ content: [{ text: "own" }] });
     const block = {
       type: "text",
       text: "Receipt r1 (create_issue) is done.\nReceipt old (create_issue) has an unknown outcome.",
     };
-    const withNews = desk.withNews(legacy, reply());
+    const withNews = handler.withNews(legacy, reply());
     expect(renderReply(withNews as never, "1").toString()).toContain(`"own"},${JSON.stringify(block)}],"x":1.0`);
     expect((told()["result"] as JsonObject)["content"]).toHaveLength(1);
   });
 
   it("keeps the news for the next result where a reply has no place for them, and has none where the config says so", () => {
     const quiet = setUp({ tells: false });
-    quiet.desk.taken(legacy, quiet.receipts.set("ann", receipt("r1")));
+    quiet.handler.taken(legacy, quiet.receipts.set("ann", receipt("r1")));
     quiet.receipts.set("ann", receipt("r1", { state: "done" }));
-    expect(quiet.desk.withNews(legacy, { kind: "result", result: { content: [] } })).toMatchObject({
+    expect(quiet.handler.withNews(legacy, { kind: "result", result: { content: [] } })).toMatchObject({
       result: { content: [] },
     });
-    const { desk, receipts } = setUp();
-    desk.taken(legacy, receipts.set("ann", receipt("r1")));
+    const { handler, receipts } = setUp();
+    handler.taken(legacy, receipts.set("ann", receipt("r1")));
     receipts.set("ann", receipt("r1", { state: "expired" }));
     const error: Reply = { kind: "error", error: { code: -1, message: "no" } };
-    expect(desk.withNews(legacy, error)).toBe(error);
-    expect(desk.withNews(legacy, resultBytes('{"content":[]}'))).not.toBe(error);
+    expect(handler.withNews(legacy, error)).toBe(error);
+    expect(handler.withNews(legacy, resultBytes('{"content":[]}'))).not.toBe(error);
   });
 });
 
@@ -329,7 +329,12 @@ describe("a modern agent that knows tasks", () => {
     sessionKey: "s",
     capabilities: { extensions: { [TASKS_EXTENSION]: {} } },
   } as unknown as Caller;
-  const ask = async (desk: Desk, method: string, taskId: string, more: Partial<Caller> = {}): Promise<JsonObject> => {
+  const ask = async (
+    handler: LocalReceiptHandler,
+    method: string,
+    taskId: string,
+    more: Partial<Caller> = {},
+  ): Promise<JsonObject> => {
     const message = parseMessage(
       JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { taskId } }),
     ) as RequestMessage;
@@ -342,13 +347,13 @@ describe("a modern agent that knows tasks", () => {
         reply,
         onCancel: undefined,
       } as AgentCall;
-      expect(desk.handle(call)).toBe(true);
+      expect(handler.handle(call)).toBe(true);
     });
   };
 
   it("gets a task, which ends as its write does, and can take it back [receipts-apart]", async () => {
-    const { desk, receipts } = setUp();
-    const begun = rendered(desk.taken(caller, receipts.set("ann", receipt("r1"))))["result"] as JsonObject;
+    const { handler, receipts } = setUp();
+    const begun = rendered(handler.taken(caller, receipts.set("ann", receipt("r1"))))["result"] as JsonObject;
     expect(begun).toMatchObject({ resultType: "task", status: "working", ttlMs: 604_800_000 });
     const id = String(begun["taskId"]);
     const ends: [Partial<Receipt>, JsonObject][] = [
@@ -367,22 +372,22 @@ describe("a modern agent that knows tasks", () => {
     ];
     for (const [become, said] of ends) {
       receipts.set("ann", receipt("r1", become));
-      expect((await ask(desk, "tasks/get", id))["result"]).toMatchObject({ taskId: id, ...said });
+      expect((await ask(handler, "tasks/get", id))["result"]).toMatchObject({ taskId: id, ...said });
     }
     receipts.set("ann", receipt("r1"));
-    expect(await ask(desk, "tasks/cancel", id)).toMatchObject({ result: {} });
-    expect((await ask(desk, "tasks/get", id))["result"]).toMatchObject({ status: "cancelled" });
+    expect(await ask(handler, "tasks/cancel", id)).toMatchObject({ result: {} });
+    expect((await ask(handler, "tasks/get", id))["result"]).toMatchObject({ status: "cancelled" });
     const message = parseMessage(
       `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":${JSON.stringify(id)}}}`,
     );
     const other = { ...caller, principal: { id: "bob", role: "default" } };
-    expect(desk.handle({ caller: other, message, scope: undefined } as never)).toBe(false);
+    expect(handler.handle({ caller: other, message, scope: undefined } as never)).toBe(false);
   });
 
   it("gets no task without the extension, nor in the legacy era", () => {
-    const { desk } = setUp();
+    const { handler } = setUp();
     for (const more of [{ capabilities: {} }, { era: "legacy" as const }]) {
-      expect(structured(rendered(desk.taken({ ...caller, ...more } as Caller, receipt("r1"))))["queued"]).toBe(true);
+      expect(structured(rendered(handler.taken({ ...caller, ...more } as Caller, receipt("r1"))))["queued"]).toBe(true);
     }
   });
 });

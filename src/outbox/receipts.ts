@@ -11,7 +11,7 @@ import {
   RECEIPT_TOOL,
   RECEIPT_URI,
   type Receipt,
-  type ReceiptDesk,
+  type ReceiptHandler,
   type Receipts,
 } from "../contracts/outbox.js";
 import type { AgentCall } from "../contracts/service.js";
@@ -49,7 +49,7 @@ interface ReceiptTask {
   readonly principal: string;
 }
 
-export interface ReceiptDeskOptions {
+export interface ReceiptHandlerOptions {
   readonly receipts: Receipts;
   /** Whom a write is kept for; the operator is nobody that a token could name. */
   readonly keyOf: (principal: Principal) => string;
@@ -78,14 +78,14 @@ interface Waiting {
   end(): void;
 }
 
-export class Desk implements ReceiptDesk {
-  readonly #options: ReceiptDeskOptions;
+export class LocalReceiptHandler implements ReceiptHandler {
+  readonly #options: ReceiptHandlerOptions;
   readonly #news: News;
   readonly #waiting = new Map<string, Set<Waiting>>();
   readonly #stop: () => void;
   #waitingCount = 0;
 
-  constructor(options: ReceiptDeskOptions) {
+  constructor(options: ReceiptHandlerOptions) {
     this.#options = options;
     this.#news = new News(options.wall());
     this.#stop = options.receipts.onChange((principal, receipt) => this.#changed(principal, receipt));

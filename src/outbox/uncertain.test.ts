@@ -38,7 +38,7 @@ describe("a write that may have happened", () => {
     await world.rest();
     await world.answer(reply);
     expect(keyless.replies).toEqual([reply]);
-    expect(world.desk.of("bert", 1)[0]?.state).toBe("unknown");
+    expect(world.operations.of("bert", 1)[0]?.state).toBe("unknown");
     await world.pass(3_600_000);
     expect(world.sent).toHaveLength(3);
   });
@@ -55,8 +55,8 @@ describe("a write that may have happened", () => {
     expect(alone.sent.map((_, at) => alone.args(at)["n"])).toEqual([1, 2, 2]);
     await alone.answer(DONE);
     const { id } = receiptOf(lost);
-    expect(alone.desk.get("bert", left.id)?.state).toBe("done");
-    expect(alone.desk.get("anna", id)).toMatchObject({
+    expect(alone.operations.get("bert", left.id)?.state).toBe("done");
+    expect(alone.operations.get("anna", id)).toMatchObject({
       state: "queued",
       why: expect.stringContaining("is another server in the config now"),
     });
@@ -64,7 +64,7 @@ describe("a write that may have happened", () => {
     await alone.pass(60_000);
     expect(alone.args(-1)["n"]).toBe(1);
     await alone.answer(DONE);
-    expect(alone.desk.get("anna", id)?.state).toBe("done");
+    expect(alone.operations.get("anna", id)?.state).toBe("done");
     expect(alone.sent).toHaveLength(4);
   });
 
@@ -77,7 +77,7 @@ describe("a write that may have happened", () => {
       expect(world.sent).toHaveLength(i + 2);
       await world.answer(httpFault("protocol", 409));
     }
-    expect(world.desk.get("anna", receiptOf(made).id)?.state).toBe("unknown");
+    expect(world.operations.get("anna", receiptOf(made).id)?.state).toBe("unknown");
   });
 
   it("is settled by the tool that the config names for it [unknown-is-said]", async () => {
@@ -93,7 +93,7 @@ describe("a write that may have happened", () => {
     await world.answer(LOST);
     await world.pass(2_000);
     await world.answer({ kind: "result", result: { structuredContent: { issues: [{}] } } });
-    expect(world.desk.get("anna", receiptOf(made).id)?.state).toBe("done");
+    expect(world.operations.get("anna", receiptOf(made).id)?.state).toBe("done");
     expect(world.sent).toHaveLength(4);
   });
 
@@ -107,7 +107,7 @@ describe("a write that may have happened", () => {
     world.verdict = verdict;
     await world.pass(60_000);
     if (verdict === undefined) await world.answer(httpFault("protocol", 422));
-    expect(world.desk.get("anna", receiptOf(made).id)?.state).toBe("unknown");
+    expect(world.operations.get("anna", receiptOf(made).id)?.state).toBe("unknown");
   });
 
   it("is not asked for by a key that never left: not to find it would say nothing, and the write would be made twice [unknown-is-said]", async () => {
@@ -144,8 +144,8 @@ describe("a write that may have happened", () => {
     await world.pass(60_000);
     expect(world.sent).toHaveLength(1);
     expect(receiptOf(second).state).toBe("queued");
-    const [, first] = world.desk.of("anna", 2);
-    await world.desk.resolve(first?.id ?? "", "done");
+    const [, first] = world.operations.of("anna", 2);
+    await world.operations.resolve(first?.id ?? "", "done");
     await world.rest();
     expect(world.sent).toHaveLength(2);
   });

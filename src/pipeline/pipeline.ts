@@ -7,7 +7,7 @@ import { findResult, parseFindArguments, unwrapCall } from "../catalog/search.js
 import type { View } from "../catalog/view.js";
 import type { Caller, Principal } from "../contracts/caller.js";
 import { type ExposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
-import type { ReceiptDesk } from "../contracts/outbox.js";
+import type { ReceiptHandler } from "../contracts/outbox.js";
 import type { Pins } from "../contracts/pins.js";
 import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall, Introduction, Service, SessionWatch } from "../contracts/service.js";
@@ -100,7 +100,7 @@ export class Pipeline implements Service {
   readonly #observer: CallObserver | undefined;
   readonly fromServers: FromServers;
   /** Undefined where no tool's calls are kept. */
-  receipts: Pick<ReceiptDesk, "handle"> | undefined;
+  receipts: Pick<ReceiptHandler, "handle"> | undefined;
   #attached: { servers: Servers; subscriptions: Subscriptions } | undefined;
 
   constructor(deps: PipelineDeps) {

@@ -7,7 +7,7 @@ import type { WindowAsked } from "../contracts/engine/budgets.js";
 import type { OwnToolName } from "../contracts/names.js";
 import type { OutboxIntake } from "../contracts/outbox.js";
 import type { ServerHandle, Servers } from "../contracts/servers.js";
-import type { AgentCall, LoginDesk } from "../contracts/service.js";
+import type { AgentCall, LoginHandler } from "../contracts/service.js";
 import type { Upstream } from "../contracts/upstream.js";
 import { type Budgets, budgetFault, isCharged } from "../policy/budget.js";
 import { Fault } from "../protocol/errors.js";
@@ -42,7 +42,7 @@ export class Sender implements SecondJudge {
   /** Undefined where no tool's calls are kept. */
   outbox: OutboxIntake | undefined;
   /** Undefined where no agent is asked to log in. */
-  logins: LoginDesk | undefined;
+  logins: LoginHandler | undefined;
   /** Judges calls that no agent waits for, and those that are made again after a login. */
   readonly #withoutLogin: SecondJudge = {
     refusal: (call, to) => this.refusal(call, to),

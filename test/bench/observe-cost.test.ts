@@ -13,7 +13,7 @@ import { CallRecorder } from "../../src/observe/call-recorder.js";
 import { History } from "../../src/observe/calls/history.js";
 import { KeptCalls } from "../../src/observe/calls/kept-calls.js";
 import { CallMetrics } from "../../src/observe/metrics/call-metrics.js";
-import { Happenings } from "../../src/observe/metrics/happenings.js";
+import { EventMetrics } from "../../src/observe/metrics/event-metrics.js";
 import { ServerLabels } from "../../src/observe/metrics/server-labels.js";
 import { CallObserver } from "../../src/observe/observed-call.js";
 import { parseMessage, type RequestMessage } from "../../src/protocol/message.js";
@@ -69,7 +69,7 @@ function recordUs(
   const metrics = new CallMetrics(
     { isListed, isRole: () => true, redacted: (_, tool) => tool },
     labels,
-    new Happenings(labels),
+    new EventMetrics(labels),
   );
   const history = new History((server, tool) => metrics.toolLabel(server, tool));
   const recorder = new CallRecorder([metrics, new KeptCalls((_, name) => name), history]);

@@ -231,7 +231,7 @@ describe("alert rules and the dashboard", () => {
     const nats = await startNats();
     const { gateway: onEngine } = await startOnEngine(nats, { mcpServers: {} });
     try {
-      const reader = new MetricReader(onEngine.lookout.records, () => onEngine.metricFacts(), systemClock);
+      const reader = new MetricReader(onEngine.diagnostics.records, () => onEngine.metricFacts(), systemClock);
       const read = await reader.load();
       const of = (name: string) => read().gauges.find((gauge) => gauge.name === name)?.values[0]?.[1];
       expect(of("toolway_engine_up")).toBe(1);

@@ -7,13 +7,13 @@ import type { DurableMap } from "../../contracts/store.js";
 import type { DoorRecord, DoorTokens, OperatorDoor } from "../../control/door/door.js";
 import { ControlError, type ControlRoutes } from "../../control/server.js";
 import { systemClock } from "../../runtime/clock.js";
-import type { LookedAt } from "./looks.js";
+import type { SnapshotSource } from "./page-snapshots.js";
 import { shownRoutes } from "./shown.js";
 
 /** Whoever has the port that the config names may let go of it: a gateway that is on its way out has gone by then. */
 const HOLD_AGAIN_MS = 5_000;
 
-export interface DoorOf extends LookedAt {
+export interface DoorOf extends SnapshotSource {
   readonly state: { readonly door: DurableMap<DoorRecord>; readonly adminTokens: DoorTokens };
   readonly config: { readonly admin: AdminSettings | false | undefined };
   readonly log: { error(text: string): void };
@@ -104,20 +104,20 @@ export class LazyDoor {
   async #make(): Promise<OperatorDoor> {
     const admin = this.#admin;
     if (admin === false) throw new ControlError("denied", 'The config forbids the page: "admin" is false there.');
-    const [{ OperatorDoor, PageFiles }, { Looks }] = await Promise.all([
+    const [{ OperatorDoor, PageFiles }, { PageSnapshots }] = await Promise.all([
       import("../../control/door/door.js"),
-      import("./looks.js"),
+      import("./page-snapshots.js"),
     ]);
     const { state } = this.#gateway;
     const routes = this.#routes();
-    const looks = new Looks(this.#gateway);
+    const snapshots = new PageSnapshots(this.#gateway);
     const certificate = admin?.tls === undefined ? undefined : await this.#gateway.certificate(admin.tls);
     const door = new OperatorDoor({
       kept: state.door,
       // From the folder of the bundle's chunks, beside it.
       files: new PageFiles(fileURLToPath(new URL("../dashboard/", import.meta.url))),
       ...shownRoutes(routes),
-      look: (isWhole) => looks.look(isWhole),
+      look: (isWhole) => snapshots.take(isWhole),
       tokens: state.adminTokens,
       metrics: (form) => metricsOf(routes, form),
       held: admin === undefined ? undefined : { ...admin.listen, hosts: admin.hosts, tls: certificate?.now },

@@ -16,7 +16,7 @@ const SEEING = [
   "GET /history",
   "GET /metrics",
   "GET /history/tools",
-  "GET /servers/:server/story",
+  "GET /servers/:server/events",
   "GET /access",
   "GET /agents",
   "GET /tools/lines",

@@ -61,7 +61,7 @@ let isStopped: boolean;
 let logged: string[];
 let pages: (string | undefined)[];
 let told: EndedLogin[];
-let desk: LoginQuestions;
+let questions: LoginQuestions;
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
@@ -76,7 +76,7 @@ beforeEach(() => {
     [],
     [],
   ];
-  desk = new LoginQuestions({
+  questions = new LoginQuestions({
     loginOf: (server) =>
       server !== "linear"
         ? undefined
@@ -117,7 +117,7 @@ const settled = () => vi.advanceTimersByTimeAsync(0);
 function refused(agent: Agent, server = "linear") {
   const call = agent.call();
   const ends: string[] = [];
-  const isTaken = desk.take(
+  const isTaken = questions.take(
     call,
     server,
     () => ends.push("again"),
@@ -147,10 +147,10 @@ describe("a login in the middle of a call", () => {
   });
 
   it("is begun by an operator at their page, waits for the browser when nobody else does, and serves calls that come meanwhile [token-unseen]", async () => {
-    expect(desk.open("files")).toBeUndefined();
-    expect(await desk.open("linear")).toBe("https://login.example/1");
+    expect(questions.open("files")).toBeUndefined();
+    expect(await questions.open("linear")).toBe("https://login.example/1");
     // Whoever asks again goes to the same.
-    expect(await desk.open("linear")).toBe("https://login.example/1");
+    expect(await questions.open("linear")).toBe("https://login.example/1");
     const agent = new Agent("1");
     const { ends } = refused(agent);
     await settled();
@@ -162,12 +162,12 @@ describe("a login in the middle of a call", () => {
     await settled();
     expect([other.ends, finished, closed, vi.getTimerCount()]).toEqual([["again"], 1, 1, 0]);
     finishFails = true;
-    expect(await desk.open("linear")).toBe("https://login.example/2");
+    expect(await questions.open("linear")).toBe("https://login.example/2");
     back(ANSWER);
     await settled();
     expect(pages).toEqual([undefined, "wrong issuer"]);
     expect(logged).toEqual(['server "linear": a login that was begun failed: wrong issuer']);
-    await desk.open("linear");
+    await questions.open("linear");
     await vi.advanceTimersByTimeAsync(5 * 60_000);
     expect([closed, vi.getTimerCount()]).toEqual([3, 0]);
   });
@@ -179,11 +179,11 @@ describe("a login in the middle of a call", () => {
     back(ANSWER);
     await settled();
     await vi.advanceTimersByTimeAsync(1_000);
-    await desk.open("linear");
+    await questions.open("linear");
     finishFails = true;
     back(ANSWER);
     await settled();
-    await desk.open("linear");
+    await questions.open("linear");
     await vi.advanceTimersByTimeAsync(5 * 60_000);
     // By `toolway login`: that one tells of it.
     refused(other);

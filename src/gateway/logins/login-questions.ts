@@ -4,7 +4,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { Caller } from "../../contracts/caller.js";
-import type { AgentCall, EndedLogin, LoginDesk, LoginOutcome, LoginWantedBy } from "../../contracts/service.js";
+import type { AgentCall, EndedLogin, LoginHandler, LoginOutcome, LoginWantedBy } from "../../contracts/service.js";
 import type { BegunLogin, LoginAnswer } from "../../credentials/login-source.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject } from "../../protocol/jsonrpc.js";
@@ -63,7 +63,7 @@ interface UnderWay {
   end(outcome: LoginOutcome | "elsewhere"): void;
 }
 
-export class LoginQuestions implements LoginDesk {
+export class LoginQuestions implements LoginHandler {
   readonly #parts: QuestionParts;
   readonly #underWay = new Map<string, UnderWay>();
 

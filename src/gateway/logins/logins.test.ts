@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Caller } from "../../contracts/caller.js";
-import type { AgentCall, LoginDesk } from "../../contracts/service.js";
+import type { AgentCall, LoginHandler } from "../../contracts/service.js";
 import { listenForCallback } from "../../credentials/callback.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { Logins } from "./logins.js";
@@ -19,9 +19,9 @@ beforeEach(() => {
 
 const target = { kind: "http", url: "https://mcp.example.com/mcp", headers: {} };
 
-/** The logins of a gateway with one server, and the desk that its calls come to. */
+/** The logins of a gateway with one server, and what its calls come to. */
 function start(endpoint: string | undefined, login: object = {}) {
-  const sender: { logins: LoginDesk | undefined } = { logins: undefined };
+  const sender: { logins: LoginHandler | undefined } = { logins: undefined };
   const begin = async (redirectUri: string) => ({ address: `https://login.example/?back=${redirectUri}`, state: "s" });
   const own = { redirectPort: undefined, finished: 0, isStopped: false, begin, ...login };
   const stages = {
@@ -31,7 +31,7 @@ function start(endpoint: string | undefined, login: object = {}) {
     records: { audit: undefined },
   };
   const logins = new Logins(stages as never, () => [], { endpoint: () => endpoint, log: { warn: () => {} } });
-  return { logins, desk: sender.logins as LoginDesk };
+  return { logins, handler: sender.logins as LoginHandler };
 }
 
 /** A call of an agent that can send its user to a page. */
@@ -62,9 +62,9 @@ describe("the address of a login", () => {
   ])(
     "is given to an agent alone that is on this machine, where the browser comes back to: %s %s",
     (endpoint, isGiven) => {
-      const { desk } = start(endpoint);
+      const { handler } = start(endpoint);
       const one = call();
-      const isTaken = desk.take(
+      const isTaken = handler.take(
         one,
         "linear",
         () => {},

@@ -3,7 +3,7 @@
 
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Target } from "../../contracts/server-spec.js";
-import type { EndedLogin, LoginDesk } from "../../contracts/service.js";
+import type { EndedLogin, LoginHandler } from "../../contracts/service.js";
 import type { CredentialStatus } from "../../contracts/status.js";
 import { ControlError, type ControlRoutes } from "../../control/server.js";
 import type { Credentials } from "../../credentials/credentials.js";
@@ -33,7 +33,7 @@ interface LoginStages {
   readonly records: { readonly audit: { login(login: EndedLogin): void } | undefined };
   readonly pipeline: {
     readonly sessions: Pick<Pipeline["sessions"], "listChanged">;
-    readonly sender: { logins: LoginDesk | undefined };
+    readonly sender: { logins: LoginHandler | undefined };
   };
 }
 

@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { DONE, eachWorld, errorOf, KEYED, TOOL, type World } from "../../../test/fixtures/outbox/world.js";
-import { RECEIPT_PLACE, RECEIPT_TOOL, RECEIPT_URI, type ReceiptDesk } from "../../contracts/outbox.js";
+import { RECEIPT_PLACE, RECEIPT_TOOL, RECEIPT_URI, type ReceiptHandler } from "../../contracts/outbox.js";
 import type { AgentCall } from "../../contracts/service.js";
 import type { Store } from "../../contracts/store.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
@@ -22,7 +22,7 @@ eachWorld((one, on) => {
 function begin(sender: object) {
   const pipeline = {
     sender,
-    receipts: undefined as Pick<ReceiptDesk, "handle"> | undefined,
+    receipts: undefined as Pick<ReceiptHandler, "handle"> | undefined,
     sessions: { ours: { updated() {} } },
     access: { decideUnderWay: () => ({ kind: "allow" }), quarantined: () => undefined },
   };

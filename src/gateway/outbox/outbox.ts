@@ -12,7 +12,7 @@ import {
   RECEIPT_PLACE,
   RECEIPT_TOOL,
   RECEIPT_URI,
-  type ReceiptDesk,
+  type ReceiptHandler,
   type WriteEnded,
 } from "../../contracts/outbox.js";
 import type { Target } from "../../contracts/server-spec.js";
@@ -21,7 +21,7 @@ import type { AgentCall } from "../../contracts/service.js";
 import type { Log } from "../../observe/log.js";
 import type { WriteFacts } from "../../outbox/lanes/write.js";
 import type { DeliveryVerdict, OutboxParts } from "../../outbox/parts.js";
-import type { Desk, ReceiptDeskOptions } from "../../outbox/receipts.js";
+import type { LocalReceiptHandler, ReceiptHandlerOptions } from "../../outbox/receipts.js";
 import { OPERATOR } from "../../pipeline/access.js";
 import type { Pipeline } from "../../pipeline/pipeline.js";
 import { hashText } from "../../protocol/canonical.js";
@@ -69,9 +69,9 @@ interface RunningOutbox extends OutboxIntake {
 export interface OpenOutbox {
   readonly outbox: RunningOutbox;
   readonly operator: OutboxOperator;
-  readonly desk: Desk;
+  readonly handler: LocalReceiptHandler;
   /** Where agents ask: the same, or what asks those of other gateways too. */
-  readonly receipts: ReceiptDesk;
+  readonly receipts: ReceiptHandler;
 }
 
 export class GatewayOutbox implements OutboxIntake {
@@ -161,7 +161,7 @@ export class GatewayOutbox implements OutboxIntake {
 
   /** True for a question about receipts: it waits until the outbox is open. */
   #askLate(call: AgentCall): boolean {
-    const { hasOutbox, taskIds, keyOf } = this.#deskParts();
+    const { hasOutbox, taskIds, keyOf } = this.#handlerParts();
     const { name, uri, taskId } = call.message.params ?? {};
     const isOurs =
       ((name === RECEIPT_TOOL || (typeof uri === "string" && uri.startsWith(RECEIPT_URI))) && hasOutbox(call.scope)) ||
@@ -200,7 +200,7 @@ export class GatewayOutbox implements OutboxIntake {
   async close(): Promise<void> {
     this.#isStopped = true;
     const open = await this.#opening?.catch(() => undefined);
-    open?.desk.close();
+    open?.handler.close();
     await open?.outbox.close();
   }
 
@@ -215,8 +215,8 @@ export class GatewayOutbox implements OutboxIntake {
 
   async #load(): Promise<OpenOutbox> {
     const { state } = this.#parts;
-    const { Desk, Outbox, OutboxOperations } = await import("../../outbox/index.js");
-    const loaded = { Desk, Outbox, OutboxOperations };
+    const { LocalReceiptHandler, Outbox, OutboxOperations } = await import("../../outbox/index.js");
+    const loaded = { LocalReceiptHandler, Outbox, OutboxOperations };
     const open = state.engine === undefined ? this.#loadOwn(loaded) : await this.#loadShared(loaded, state.engine);
     this.#parts.pipeline.receipts = open.receipts;
     this.#open = open;
@@ -224,13 +224,13 @@ export class GatewayOutbox implements OutboxIntake {
     return open;
   }
 
-  #loadOwn({ Desk, Outbox, OutboxOperations }: OutboxModule): OpenOutbox {
+  #loadOwn({ LocalReceiptHandler, Outbox, OutboxOperations }: OutboxModule): OpenOutbox {
     const { state, pipeline } = this.#parts;
     if (state.store === undefined) throw new Fault("unavailable", "Without a state directory no call is kept.");
     const giveBack = (call: AgentCall, server: string) => pipeline.sender.giveBack(call, server);
-    const outbox = new Outbox({ ...this.#partsOf(() => desk), store: state.store, giveBack });
+    const outbox = new Outbox({ ...this.#partsOf(() => handler), store: state.store, giveBack });
     const operator = new OutboxOperations(outbox, systemClock);
-    const desk = new Desk({ ...this.#deskParts(), receipts: operator });
+    const handler = new LocalReceiptHandler({ ...this.#handlerParts(), receipts: operator });
     const running: RunningOutbox = {
       take: (call, server, tool) => outbox.take(call, server, tool),
       start: () => outbox.start(),
@@ -245,7 +245,7 @@ export class GatewayOutbox implements OutboxIntake {
       },
       close: () => outbox.close(),
     };
-    return { outbox: running, operator, desk, receipts: desk };
+    return { outbox: running, operator, handler, receipts: handler };
   }
 
   async #loadShared(loaded: OutboxModule, engine: GatewayEngine): Promise<OpenOutbox> {
@@ -253,14 +253,14 @@ export class GatewayOutbox implements OutboxIntake {
     // Loaded by those alone who share one.
     const { openSharedOutbox } = await import("./shared-outbox.js");
     return openSharedOutbox(loaded, engine, {
-      parts: (desk) => this.#partsOf(desk),
+      parts: (handler) => this.#partsOf(handler),
       limits: () => this.#limits,
-      deskParts: this.#deskParts(),
+      handlerParts: this.#handlerParts(),
       giveBack: (call, server) => pipeline.sender.giveBack(call, server),
     });
   }
 
-  #partsOf(desk: () => Desk): Omit<OutboxParts, "store" | "giveBack"> {
+  #partsOf(handler: () => LocalReceiptHandler): Omit<OutboxParts, "store" | "giveBack"> {
     const { state, log, pipeline } = this.#parts;
     return {
       clock: systemClock,
@@ -276,15 +276,15 @@ export class GatewayOutbox implements OutboxIntake {
       hasToken: (principal) => state.tokens.has(principal),
       receiptReply: ({ caller, notes }, receipt) => {
         if (notes !== undefined) notes.receipt = receipt.id;
-        return desk().taken(caller, receipt);
+        return handler().taken(caller, receipt);
       },
-      resultReply: ({ caller }, reply) => desk().withNews(caller, reply),
+      resultReply: ({ caller }, reply) => handler().withNews(caller, reply),
       log: (level, text) => log[level](text),
       ended: this.#parts.ended,
     };
   }
 
-  #deskParts(): Omit<ReceiptDeskOptions, "receipts"> {
+  #handlerParts(): Omit<ReceiptHandlerOptions, "receipts"> {
     const { state, pipeline, catalog } = this.#parts;
     return {
       keyOf: (principal) => (principal === OPERATOR ? "" : principal.id),

@@ -40,9 +40,9 @@ describe("a receipt that was given before its write was moved into an engine", (
         log: () => {},
       }),
       limits: () => limits,
-      deskParts: { wall: clock.wall, tells: () => false, subscribers: { updated() {} } } as unknown as Parameters<
+      handlerParts: { wall: clock.wall, tells: () => false, subscribers: { updated() {} } } as unknown as Parameters<
         typeof openSharedOutbox
-      >[2]["deskParts"],
+      >[2]["handlerParts"],
       giveBack: () => {},
     });
     const shared = outbox as SharedOutbox;

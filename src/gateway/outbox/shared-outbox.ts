@@ -4,27 +4,27 @@ import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import type { OutboxLimits } from "../../contracts/outbox.js";
 import type { AgentCall } from "../../contracts/service.js";
 import type { OutboxParts } from "../../outbox/parts.js";
-import type { Desk, ReceiptDeskOptions } from "../../outbox/receipts.js";
-import { SharedDesk, SharedOutbox, SharedReceipts } from "../../outbox/shared/index.js";
+import type { LocalReceiptHandler, ReceiptHandlerOptions } from "../../outbox/receipts.js";
+import { SharedOutbox, SharedReceiptHandler, SharedReceipts } from "../../outbox/shared/index.js";
 import { Fault } from "../../protocol/errors.js";
 import { systemClock } from "../../runtime/clock.js";
 import type { OpenOutbox, OutboxModule } from "./outbox.js";
 
 interface SharedOutboxParts {
-  readonly parts: (desk: () => Desk) => Omit<OutboxParts, "store" | "giveBack">;
+  readonly parts: (handler: () => LocalReceiptHandler) => Omit<OutboxParts, "store" | "giveBack">;
   /** As the config says it now. */
   readonly limits: () => OutboxLimits;
-  readonly deskParts: Omit<ReceiptDeskOptions, "receipts">;
+  readonly handlerParts: Omit<ReceiptHandlerOptions, "receipts">;
   readonly giveBack: (call: AgentCall, server: string) => void;
 }
 
 export function openSharedOutbox(
-  { Desk: DeskOfOne, Outbox, OutboxOperations }: OutboxModule,
+  { LocalReceiptHandler, Outbox, OutboxOperations }: OutboxModule,
   engine: GatewayEngine,
-  { parts: partsOf, limits, deskParts, giveBack }: SharedOutboxParts,
+  { parts: partsOf, limits, handlerParts, giveBack }: SharedOutboxParts,
 ): OpenOutbox {
   const { self, partitions, peers, shared } = engine;
-  const parts = partsOf(() => desk);
+  const parts = partsOf(() => handler);
   const moved = shared.map<{ readonly partition: number }>("moved-receipts");
   // One that stays there since the engine was away costs a line in memory, and nothing else.
   const forgot = (id: string) => {
@@ -53,6 +53,6 @@ export function openSharedOutbox(
   const movedTo = (id: string) => moved.get(id)?.partition;
   const all = { outbox, self, partitions, peers, movedTo };
   const operator = new SharedReceipts(all);
-  const desk = new DeskOfOne({ ...deskParts, receipts: operator });
-  return { outbox, operator, desk, receipts: new SharedDesk(desk, all, deskParts) };
+  const handler = new LocalReceiptHandler({ ...handlerParts, receipts: operator });
+  return { outbox, operator, handler, receipts: new SharedReceiptHandler(handler, all, handlerParts) };
 }

@@ -234,19 +234,19 @@ describe("a broker", () => {
     worker.deliver("studio", "new");
     for (let n = 0; n < 3; n++) await worker.message();
     const { broker } = test;
-    const desk = new MailboxOperator(broker.inside);
+    const operator = new MailboxOperator(broker.inside);
     const range = { offset: 0, limit: 10 };
-    expect(desk.deadLetters("studio", range)).toMatchObject({
+    expect(operator.deadLetters("studio", range)).toMatchObject({
       total: 1,
       items: [{ id: "write", reason: expect.stringContaining("its outcome is unknown") }],
     });
-    const { id } = await desk.retry("studio", "write", undefined);
+    const { id } = await operator.retry("studio", "write", undefined);
     expect(id).not.toBe("write");
     const second = await connect("studio", "studio-token", { version: 1, journal: "J2" });
     second.send({ kind: "subscribe" });
     second.send({ kind: "credit", messages: 10 });
     expect(new Set([(await second.message()).id, (await second.message()).id])).toEqual(new Set(["new", id]));
-    expect(desk.deadLetters("studio", range).total).toBe(0);
+    expect(operator.deadLetters("studio", range).total).toBe(0);
   });
 
   it("keeps what failed too often apart, the last ones only, and tells its sender why [bounded]", async () => {

@@ -7,7 +7,7 @@ import { type CallRecord, ownMs } from "../call-record.js";
 import type { CallSink } from "../call-recorder.js";
 import { KNOWN_METHODS, UNKNOWN } from "../known-methods.js";
 import { errorType, isFailure } from "../outcome.js";
-import type { Happenings } from "./happenings.js";
+import type { EventMetrics } from "./event-metrics.js";
 import { Counter, type Distribution, Histogram, type Labels, OTHER, SECONDS } from "./series.js";
 import { label, type ServerLabels } from "./server-labels.js";
 
@@ -66,7 +66,7 @@ export class CallMetrics implements CallSink {
   dropped = 0;
   readonly #names: KnownNames;
   readonly #servers: ServerLabels;
-  readonly #happenings: Happenings;
+  readonly #eventMetrics: EventMetrics;
   /** Those that were called; ServerLabels bounds them. */
   readonly #known = new Map<string, KnownServer>();
   /** By role, and by what the agent is called here. */
@@ -76,10 +76,10 @@ export class CallMetrics implements CallSink {
   readonly #fromAgents: { count: number };
   #foldedTools = 0;
 
-  constructor(names: KnownNames, servers: ServerLabels, happenings: Happenings) {
+  constructor(names: KnownNames, servers: ServerLabels, eventMetrics: EventMetrics) {
     this.#names = names;
     this.#servers = servers;
-    this.#happenings = happenings;
+    this.#eventMetrics = eventMetrics;
     this.#toAgents = this.bytes.own([["direction", "to_agent"]]) as { count: number };
     this.#fromAgents = this.bytes.own([["direction", "from_agent"]]) as { count: number };
   }
@@ -98,8 +98,8 @@ export class CallMetrics implements CallSink {
     }
     this.#fromAgents.count += record.bytesIn;
     if (bytes !== undefined) this.#toAgents.count += bytes;
-    if (refusedBy !== undefined) this.#happenings.refused(refusedBy);
-    if (mended !== undefined && outcome === "ok") this.#happenings.caught(mended);
+    if (refusedBy !== undefined) this.#eventMetrics.refused(refusedBy);
+    if (mended !== undefined && outcome === "ok") this.#eventMetrics.caught(mended);
   }
 
   get histograms(): readonly Histogram[] {

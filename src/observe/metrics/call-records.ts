@@ -7,7 +7,7 @@ import { CallRecorder } from "../call-recorder.js";
 import type { History } from "../calls/history.js";
 import type { KeptCalls } from "../calls/kept-calls.js";
 import type { CallMetrics } from "./call-metrics.js";
-import type { Happenings } from "./happenings.js";
+import type { EventMetrics } from "./event-metrics.js";
 
 interface CallRecordsParts {
   readonly lines: CallLines;
@@ -15,7 +15,7 @@ interface CallRecordsParts {
   readonly kept: KeptCalls;
   readonly history: History;
   readonly audit: AuditLog | undefined;
-  readonly happenings: Happenings;
+  readonly eventMetrics: EventMetrics;
   readonly dropped: CallRecords["dropped"];
 }
 
@@ -24,7 +24,7 @@ export class CallRecords {
   readonly metrics: CallMetrics;
   readonly kept: KeptCalls;
   readonly history: History;
-  readonly happenings: Happenings;
+  readonly eventMetrics: EventMetrics;
   /** What was not passed on since it came too fast, beside calls: lines of the log, spans. */
   readonly dropped: () => Readonly<Record<string, number>>;
   readonly #lines: CallLines;
@@ -32,12 +32,12 @@ export class CallRecords {
   /** Undefined where no audit log is kept. */
   readonly audit: AuditLog | undefined;
 
-  constructor({ lines, metrics, kept, history, audit, happenings, dropped }: CallRecordsParts) {
+  constructor({ lines, metrics, kept, history, audit, eventMetrics, dropped }: CallRecordsParts) {
     this.#lines = lines;
     this.kept = kept;
     this.history = history;
     this.audit = audit;
-    this.happenings = happenings;
+    this.eventMetrics = eventMetrics;
     this.dropped = dropped;
     this.metrics = metrics;
     this.recorder = new CallRecorder([metrics, kept, history]);

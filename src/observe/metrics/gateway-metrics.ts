@@ -24,7 +24,7 @@ export interface GatewayFacts {
 
 export function allMetrics(
   { status, runs, outbox, endpoint, partitions }: GatewayFacts,
-  { metrics: calls, happenings, dropped }: CallRecords,
+  { metrics: calls, eventMetrics, dropped }: CallRecords,
   ofProcess: readonly Gauge[],
   wallMs: number,
 ): Metrics {
@@ -56,8 +56,8 @@ export function allMetrics(
     ),
   };
   return {
-    counters: [calls.requests, calls.cache, calls.bytes, ...happenings.counters],
-    histograms: [...calls.histograms, ...happenings.histograms],
+    counters: [calls.requests, calls.cache, calls.bytes, ...eventMetrics.counters],
+    histograms: [...calls.histograms, ...eventMetrics.histograms],
     gauges: [
       build,
       folded,

@@ -23,8 +23,8 @@ export class MetricReader {
   }
 
   get histograms(): readonly Histogram[] {
-    const { metrics, happenings } = this.#records;
-    return [...metrics.histograms, ...happenings.histograms];
+    const { metrics, eventMetrics } = this.#records;
+    return [...metrics.histograms, ...eventMetrics.histograms];
   }
 
   /** Resolves with what reads them at once. */

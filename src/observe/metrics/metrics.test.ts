@@ -4,9 +4,9 @@ import type { GatewayStatus } from "../../contracts/status.js";
 import { type CallRecord, emptyRecord } from "../call-record.js";
 import { CallMetrics } from "./call-metrics.js";
 import type { CallRecords } from "./call-records.js";
+import { EventMetrics } from "./event-metrics.js";
 import { type ExpositionFormat, exposition } from "./exposition.js";
 import { allMetrics, type GatewayFacts } from "./gateway-metrics.js";
-import { Happenings } from "./happenings.js";
 import { ProcessGauges } from "./process-gauges.js";
 import { Counter, Histogram } from "./series.js";
 import { ServerLabels } from "./server-labels.js";
@@ -23,19 +23,19 @@ const names = {
 
 function counting() {
   const servers = new ServerLabels();
-  const happenings = new Happenings(servers);
-  return { metrics: new CallMetrics(names, servers, happenings), happenings };
+  const eventMetrics = new EventMetrics(servers);
+  return { metrics: new CallMetrics(names, servers, eventMetrics), eventMetrics };
 }
 
 function all(more: Partial<GatewayFacts> = {}, format: ExpositionFormat = "prometheus") {
-  const { metrics, happenings } = counting();
-  const records = { metrics, happenings, dropped: () => ({ log: 1, spans: 2 }) } as unknown as CallRecords;
+  const { metrics, eventMetrics } = counting();
+  const records = { metrics, eventMetrics, dropped: () => ({ log: 1, spans: 2 }) } as unknown as CallRecords;
   const gauges = new ProcessGauges();
   const write = () => {
     const facts = { status, runs: 3, outbox: undefined, ...more };
     return exposition(allMetrics(facts, records, gauges.read(), Date.UTC(2026, 0, 1, 0, 1)), format);
   };
-  return { metrics, happenings, write, gauges };
+  return { metrics, eventMetrics, write, gauges };
 }
 
 const record = (more: Partial<CallRecord>): CallRecord => ({
@@ -200,54 +200,54 @@ describe("what is counted of calls and servers [metrics-agree]", () => {
   });
 
   it("says what was refused by which rule, and what an agent did not have to notice, where its call succeeded", () => {
-    const { metrics, happenings } = counting();
+    const { metrics, eventMetrics } = counting();
     metrics.take(record({ mended: "restart" }));
     metrics.take(record({ mended: "token" }));
     metrics.take(record({ mended: "token", outcome: "timeout" }));
     metrics.take(record({ outcome: "denied", refusedBy: "menu" }));
-    happenings.refused("token");
+    eventMetrics.refused("token");
     metrics.take(record({ method: "tools/list", server: undefined, tool: undefined }));
     metrics.take(record({ method: "tools/list", server: undefined, tool: undefined, mended: "menu" }));
-    happenings.outboxWriteEnded("files", "done", true);
-    happenings.outboxWriteEnded("files", "done", false);
-    happenings.outboxWriteEnded("files", "failed", true);
-    happenings.caught("pin", 2);
-    expect(sums(happenings.caughtCount)).toEqual([
+    eventMetrics.outboxWriteEnded("files", "done", true);
+    eventMetrics.outboxWriteEnded("files", "done", false);
+    eventMetrics.outboxWriteEnded("files", "failed", true);
+    eventMetrics.caught("pin", 2);
+    expect(sums(eventMetrics.caughtCount)).toEqual([
       [["restart"], 1],
       [["token"], 1],
       [["menu"], 1],
       [["queued"], 1],
       [["pin"], 2],
     ]);
-    expect(sums(happenings.refusedCount)).toEqual([
+    expect(sums(eventMetrics.refusedCount)).toEqual([
       [["menu"], 1],
       [["token"], 1],
     ]);
-    expect(sums(happenings.outboxEnded)).toEqual([
+    expect(sums(eventMetrics.outboxEnded)).toEqual([
       [["files", "done"], 2],
       [["files", "failed"], 1],
     ]);
   });
 
   it("has how long sessions and connections lasted, and versions that are made up by one word", () => {
-    const { happenings } = counting();
-    happenings.sessionOpened("a", 0, false);
-    happenings.sessionOpened("b", 0, true);
-    happenings.sessionClosed("a", "2025-11-25", 3_000);
-    happenings.sessionClosed("b", "made up", 3_000);
-    happenings.sessionClosed("c", "2025-11-25", 3_000);
-    expect(counts(happenings.agentSessions)).toEqual([
+    const { eventMetrics } = counting();
+    eventMetrics.sessionOpened("a", 0, false);
+    eventMetrics.sessionOpened("b", 0, true);
+    eventMetrics.sessionClosed("a", "2025-11-25", 3_000);
+    eventMetrics.sessionClosed("b", "made up", 3_000);
+    eventMetrics.sessionClosed("c", "2025-11-25", 3_000);
+    expect(counts(eventMetrics.agentSessions)).toEqual([
       [{ mcp_protocol_version: "2025-11-25" }, 1],
       [{ mcp_protocol_version: "_OTHER" }, 1],
     ]);
-    happenings.started("files", "first");
-    happenings.disconnected("files", 5, "unavailable");
-    happenings.disconnected("files", 5, undefined);
-    expect(counts(happenings.serverSessions)).toEqual([
+    eventMetrics.started("files", "first");
+    eventMetrics.disconnected("files", 5, "unavailable");
+    eventMetrics.disconnected("files", 5, undefined);
+    expect(counts(eventMetrics.serverSessions)).toEqual([
       [{ toolway_server: "files", error_type: "unavailable" }, 1],
       [{ toolway_server: "files" }, 1],
     ]);
-    expect(sums(happenings.caughtCount)).toEqual([[["session"], 1]]);
+    expect(sums(eventMetrics.caughtCount)).toEqual([[["session"], 1]]);
   });
 
   it("counts as folded what a server with too many tools, and too many servers, have no label for [bounded]", () => {
@@ -335,11 +335,11 @@ describe("the metrics of a gateway", () => {
   });
 
   it("have the buckets of the convention with three faster ones before them, and finer ones for our own share", () => {
-    const { metrics, happenings, write, gauges } = all();
+    const { metrics, eventMetrics, write, gauges } = all();
     for (const ms of [0.9, 1, 3, 4_000, 400_000]) metrics.take(record({ ms, serverMs: ms / 2, transport: "pipe" }));
-    happenings.sessionOpened("a", 0, false);
-    happenings.sessionClosed("a", "2025-11-25", 45_000);
-    happenings.disconnected("files", 7_000, "unavailable");
+    eventMetrics.sessionOpened("a", 0, false);
+    eventMetrics.sessionClosed("a", "2025-11-25", 45_000);
+    eventMetrics.disconnected("files", 7_000, "unavailable");
     const { samples, types } = read(write());
     gauges.close();
     const buckets = (histogram: string) =>

@@ -57,9 +57,9 @@ describe("a call that was taken here before another gateway had its partition, a
       status: () => CONNECTED,
       watch: () => () => {},
       make: ({ passOn, giveBack }) => {
-        const { outbox: own, desk } = new World(store, { passOn, giveBack });
+        const { outbox: own, operations } = new World(store, { passOn, giveBack });
         made = own;
-        return { outbox: own, operations: desk };
+        return { outbox: own, operations };
       },
       deliver: () => void delivered++,
       giveBack: () => void givenBack++,

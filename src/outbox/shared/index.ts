@@ -1,4 +1,4 @@
 // What a gateway loads beside the outbox where it shares one with others, in one piece.
 
 export { SharedOutbox } from "./shared-outbox.js";
-export { SharedDesk, SharedReceipts } from "./shared-receipts.js";
+export { SharedReceiptHandler, SharedReceipts } from "./shared-receipts.js";

@@ -19,7 +19,7 @@ const MAX_REPLY_BYTES = 8 * MIB;
 
 /** What the owner has to know of a call. */
 export interface CallFacts {
-  /** Names this passing, so that it can be taken back. */
+  /** The id of this pass, so that it can be taken back. */
   readonly pass: string;
   readonly principal: Principal;
   readonly sessionKey: string;

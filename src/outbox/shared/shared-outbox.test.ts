@@ -349,7 +349,7 @@ describe("a call that is passed here", () => {
       clock: { now: () => 0, wall: () => 0 },
       status: () => CONNECTED,
       watch: () => () => {},
-      make: () => ({ outbox: kept.outbox, operations: kept.desk }),
+      make: () => ({ outbox: kept.outbox, operations: kept.operations }),
       targetOf: () => "ours",
       deliver: () => {},
       giveBack: () => {},

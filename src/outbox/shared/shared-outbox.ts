@@ -137,7 +137,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
   /** Those that are being given away, until what is on its way has come back: nothing is begun there, and they are shown. */
   readonly #given = new Map<number, OpenPartition>();
   readonly #listeners = new Set<ChangeListener>();
-  /** Calls of other gateways that are waited for, by the name of their passing. */
+  /** Calls of other gateways that are waited for, by the id of their pass. */
   readonly #passed = new Map<string, { readonly call: PassedCall; readonly answer: Promise<Uint8Array> }>();
   readonly #unanswer: (() => void)[];
   #mayDeliver = false;
@@ -280,7 +280,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
 
   /** It was taken here, and another had the partition before it was written down: this gateway was frozen, say. Never rejects. */
   async #takeAgain(call: AgentCall, { server, tool, key }: WriteFacts, mayBeKept: boolean): Promise<void> {
-    const passing = { call, givesBack: () => this.#options.giveBack(call, server) };
+    const taken = { call, givesBack: () => this.#options.giveBack(call, server) };
     let isCancelled = false;
     call.onCancel = () => {
       isCancelled = true;
@@ -291,23 +291,23 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       return this.take(call, server, tool, { key, mayBeKept });
     };
     const notKept = () => this.#notKept(call, server, tool, mayBeKept);
-    this.#takeHere({ ...passing, here, notKept }, mayBeKept);
+    this.#takeHere({ ...taken, here, notKept }, mayBeKept);
   }
 
   /** Passes a call to the owner of its partition, until it is answered or its time is over. Never rejects. */
-  async pass(passing: CallToOwner): Promise<void> {
-    const { call, partition, kind, head } = passing;
+  async pass(callToOwner: CallToOwner): Promise<void> {
+    const { call, partition, kind, head } = callToOwner;
     const { partitions, clock, self, status } = this.#options;
     const body = frame(head);
     const untilMs = clock.now() + PASS_MS;
     let asked: string | undefined;
-    let isAsked = passing.mayBeKept === true;
+    let isAsked = callToOwner.mayBeKept === true;
     let isOver = false;
     let takenBack = undefined as TakenBack | undefined;
     const refuse = (fault: Fault) => {
       isOver = true;
       call.onCancel = undefined;
-      if (!isAsked) passing.givesBack();
+      if (!isAsked) callToOwner.givesBack();
       call.reply(faultReply(fault));
     };
     call.onCancel = (reason) => {
@@ -326,7 +326,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       }
       if (this.at(partition) !== undefined && takenBack === undefined) {
         call.onCancel = undefined;
-        this.#takeHere(passing, isAsked);
+        this.#takeHere(callToOwner, isAsked);
         return;
       }
       const absence = this.#absence();
@@ -341,14 +341,14 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
           const answer = decodeReply(await this.#ask(owner, partition, kind, body, leftMs));
           if (answer.kind === "replied") {
             call.onCancel = undefined;
-            if (answer.isGivenBack && !wasAsked) passing.givesBack();
+            if (answer.isGivenBack && !wasAsked) callToOwner.givesBack();
             call.reply(answer.reply);
             return;
           }
           isAsked = wasAsked || (answer.kind === "not-owner" && answer.mayBeKept === true);
           if (answer.kind === "not-kept" && takenBack === undefined) {
             call.onCancel = undefined;
-            attempt(call, () => passing.notKept(wasAsked));
+            attempt(call, () => callToOwner.notKept(wasAsked));
             return;
           }
           isInHand = false;
@@ -437,8 +437,8 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     return this.run(call, (passed) => own.outbox.take(passed, server, ownToolName(tool), { minted, isOther, terms }));
   }
 
-  #takeHere(passing: Pick<CallToOwner, "call" | "here" | "notKept" | "givesBack">, isAsked: boolean): void {
-    const { call, here, notKept, givesBack } = passing;
+  #takeHere(callToOwner: Pick<CallToOwner, "call" | "here" | "notKept" | "givesBack">, isAsked: boolean): void {
+    const { call, here, notKept, givesBack } = callToOwner;
     try {
       if (!here()) notKept(isAsked);
     } catch (error) {

@@ -16,7 +16,7 @@ import {
   RECEIPT_TOOL,
   RECEIPT_URI,
   type Receipt,
-  type ReceiptDesk,
+  type ReceiptHandler,
   type Receipts,
 } from "../../contracts/outbox.js";
 import type { AgentCall } from "../../contracts/service.js";
@@ -24,11 +24,12 @@ import { isObject } from "../../protocol/jsonrpc.js";
 import type { Reply } from "../../protocol/reply.js";
 import { ExpectedError } from "../../runtime/expected-error.js";
 import type { ChangeListener } from "../parts.js";
-import type { Desk, ReceiptDeskOptions } from "../receipts.js";
+import type { LocalReceiptHandler, ReceiptHandlerOptions } from "../receipts.js";
 import { type CallFacts, factsOf, frame, unframe } from "./passed-call.js";
 import { type OpenPartition, partitionOfReceipt, type SharedOutbox } from "./shared-outbox.js";
 
-const PASS_DESK = "outbox.desk";
+/** What gateways of other versions call it, too. */
+const PASS_RECEIPTS = "outbox.handler";
 const PASS_OPERATOR = "outbox.operator";
 /** Lists are read by people and agents who wait; a gateway that is slower is left out of a principal's, and named to the operator. */
 const LIST_MS = 5_000;
@@ -72,7 +73,7 @@ export class SharedReceipts implements Receipts, OutboxOperator {
 
   // ---- of a principal
 
-  /** Of what we own; what others own is asked of them by the desk. */
+  /** Of what we own; what others own is asked of them by the handler. */
   get(principal: string, id: string): Receipt | undefined {
     return this.#ownerHere(id)?.operations.get(principal, id);
   }
@@ -254,41 +255,41 @@ function demandAll(missing: readonly string[]): void {
   );
 }
 
-type SharedDeskParts = Pick<ReceiptDeskOptions, "hasOutbox" | "keyOf" | "taskIds" | "subscribers">;
+type SharedReceiptHandlerParts = Pick<ReceiptHandlerOptions, "hasOutbox" | "keyOf" | "taskIds" | "subscribers">;
 
 /** Where agents ask after writes that any of several gateways keeps. */
-export class SharedDesk implements ReceiptDesk {
-  readonly #desk: Desk;
+export class SharedReceiptHandler implements ReceiptHandler {
+  readonly #local: LocalReceiptHandler;
   readonly #options: SharedReceiptsOptions;
-  readonly #parts: SharedDeskParts;
+  readonly #parts: SharedReceiptHandlerParts;
 
-  constructor(desk: Desk, options: SharedReceiptsOptions, parts: SharedDeskParts) {
-    this.#desk = desk;
+  constructor(local: LocalReceiptHandler, options: SharedReceiptsOptions, parts: SharedReceiptHandlerParts) {
+    this.#local = local;
     this.#options = options;
     this.#parts = parts;
-    options.peers.answer(PASS_DESK, async (_, body) => {
+    options.peers.answer(PASS_RECEIPTS, async (_, body) => {
       const [{ call, partition }] = unframe<{ call: CallFacts; partition: number }>(body);
       if (options.outbox.at(partition) === undefined) return frame({ kind: "not-owner" });
-      return options.outbox.run(call, (passed) => desk.handle(passed));
+      return options.outbox.run(call, (passed) => this.#local.handle(passed));
     });
   }
 
   handle(call: AgentCall): boolean {
     const partition = this.#partitionOf(call);
-    if (partition === undefined || this.#options.outbox.at(partition) !== undefined) return this.#desk.handle(call);
+    if (partition === undefined || this.#options.outbox.at(partition) !== undefined) return this.#local.handle(call);
     const { method, params } = call.message;
     if (method === "resources/subscribe") void this.#subscribe(call, String(params?.["uri"]), partition);
-    else if (method === "resources/unsubscribe") return this.#desk.handle(call);
+    else if (method === "resources/unsubscribe") return this.#local.handle(call);
     else this.#pass(call, partition);
     return true;
   }
 
   taken(caller: Caller, receipt: Receipt): Reply {
-    return this.#desk.taken(caller, receipt);
+    return this.#local.taken(caller, receipt);
   }
 
   withNews(caller: Caller, reply: Reply): Reply {
-    return this.#desk.withNews(caller, reply);
+    return this.#local.withNews(caller, reply);
   }
 
   /** Undefined where the call is about no receipt, or about all of them. */
@@ -324,13 +325,13 @@ export class SharedDesk implements ReceiptDesk {
   }
 
   #pass(call: AgentCall, partition: number, facts: CallFacts = factsOf(call), answered = call): void {
-    const here = () => this.#desk.handle(call);
+    const here = () => this.#local.handle(call);
     const notKept = () => {
       here();
     };
     const head = { call: facts, partition };
-    const passing = { call: answered, partition, kind: PASS_DESK, head, here, notKept, givesBack: () => {} };
-    void this.#options.outbox.pass(passing);
+    const callToOwner = { call: answered, partition, kind: PASS_RECEIPTS, head, here, notKept, givesBack: () => {} };
+    void this.#options.outbox.pass(callToOwner);
   }
 
   /** The owner says whether there is such a receipt; what changes of it is told to all, so that we tell the session. */

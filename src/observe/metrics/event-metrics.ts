@@ -22,7 +22,7 @@ const MAX_TIMED = 20_000;
 /** Of a commit: from a fast disk to one that is stuck. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-export class Happenings {
+export class EventMetrics {
   readonly caughtCount = new Counter("toolway_caught_total", "What agents did not have to notice.");
   readonly refusedCount = new Counter("toolway_refused_total", "Calls that were refused, by the kind of rule.");
   readonly starts = new Counter("toolway_server_starts_total", "Starts of servers and connections to them.");

@@ -1,7 +1,7 @@
 // What the gateway's own log said of each server, the last of it, and the turns of its breaker: in memory, for whoever looks
 // at that server. A server elsewhere has no stderr that is seen here, and these lines are all that there is.
 
-import type { ServerStoryAnswer } from "../contracts/control/story.js";
+import type { ServerEventsAnswer } from "../contracts/control/server-events.js";
 import { isoTime } from "../runtime/clock.js";
 import type { Log } from "./log.js";
 
@@ -20,16 +20,16 @@ const MAX_SERVERS = 500;
 const ABOUT = 'server "';
 const ABOUT_END = '": ';
 
-type Level = ServerStoryAnswer["lines"][number]["level"];
+type Level = ServerEventsAnswer["lines"][number]["level"];
 
-interface Story {
+interface EventsOfServer {
   readonly lines: { readonly atMs: number; readonly level: Level; readonly text: string }[];
   readonly turns: { readonly atMs: number; readonly circuit: "open" | "closed" }[];
 }
 
-export class ServerStories {
+export class ServerEvents {
   readonly #wall: () => number;
-  readonly #stories = new Map<string, Story>();
+  readonly #events = new Map<string, EventsOfServer>();
 
   constructor(wall: () => number) {
     this.#wall = wall;
@@ -59,8 +59,8 @@ export class ServerStories {
   }
 
   /** `redact` takes out what must not be seen, should the log have it. */
-  answer(server: string, redact: (text: string) => string): ServerStoryAnswer {
-    const { lines, turns } = this.#stories.get(server) ?? { lines: [], turns: [] };
+  answer(server: string, redact: (text: string) => string): ServerEventsAnswer {
+    const { lines, turns } = this.#events.get(server) ?? { lines: [], turns: [] };
     return {
       lines: lines.map(({ atMs, level, text }) => ({
         at: isoTime(atMs),
@@ -85,13 +85,13 @@ export class ServerStories {
     if (lines.length > MAX_LINES) lines.shift();
   }
 
-  #of(server: string): Story {
-    const story = this.#stories.get(server) ?? { lines: [], turns: [] };
+  #of(server: string): EventsOfServer {
+    const events = this.#events.get(server) ?? { lines: [], turns: [] };
     // The newest is the last of the map.
-    this.#stories.delete(server);
-    this.#stories.set(server, story);
-    const [oldest] = this.#stories.keys();
-    if (this.#stories.size > MAX_SERVERS && oldest !== undefined) this.#stories.delete(oldest);
-    return story;
+    this.#events.delete(server);
+    this.#events.set(server, events);
+    const [oldest] = this.#events.keys();
+    if (this.#events.size > MAX_SERVERS && oldest !== undefined) this.#events.delete(oldest);
+    return events;
   }
 }

@@ -3,7 +3,7 @@
 
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 
-export interface LookedAt {
+export interface SnapshotSource {
   /** Of the servers that are wanted, in the order of `glances`. */
   status(isWanted: (server: string) => boolean): GatewayStatus;
   /** All servers, each with a word that is another when it is in another state. */
@@ -11,22 +11,22 @@ export interface LookedAt {
 }
 
 /** What their rows say is a hundred times as much to work out as a glance. With so many, all are looked at each time. */
-export const ROWS_A_LOOK = 100;
+export const ROWS_A_SNAPSHOT = 100;
 
-export class Looks {
-  readonly #gateway: LookedAt;
+export class PageSnapshots {
+  readonly #gateway: SnapshotSource;
   #glances: ReadonlyMap<string, string> = new Map();
   /** The rows as they were last looked at: the same object until then. */
   #rows: ReadonlyMap<string, unknown> = new Map();
   /** Where the next turn begins. */
   #at = 0;
 
-  constructor(gateway: LookedAt) {
+  constructor(gateway: SnapshotSource) {
     this.#gateway = gateway;
   }
 
   /** `isWhole`: nobody has looked for a while, and what was seen then is old. */
-  look(isWhole: boolean): Record<string, unknown> {
+  take(isWhole: boolean): Record<string, unknown> {
     const glances = new Map(this.#gateway.glances());
     const wanted = isWhole ? glances : this.#wantedOf(glances);
     const status = this.#gateway.status((name) => wanted.has(name));
@@ -47,7 +47,7 @@ export class Looks {
   #wantedOf(glances: ReadonlyMap<string, string>): ReadonlySet<string> {
     const names = [...glances.keys()];
     const wanted = new Set(names.filter((name) => glances.get(name) !== this.#glances.get(name)));
-    const turn = Math.min(ROWS_A_LOOK, names.length);
+    const turn = Math.min(ROWS_A_SNAPSHOT, names.length);
     for (let n = 0; n < turn; n++) wanted.add(names[(this.#at + n) % names.length] as string);
     this.#at = names.length === 0 ? 0 : (this.#at + turn) % names.length;
     return wanted;

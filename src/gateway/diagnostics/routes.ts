@@ -3,14 +3,14 @@
 import type { AuditHeadAnswer } from "../../contracts/control/audit.js";
 import { ControlError, type ControlRoutes } from "../../control/server.js";
 import { systemClock } from "../../runtime/clock.js";
-import type { Lookout } from "./lookout.js";
+import type { Diagnostics } from "./diagnostics.js";
 
-/** `GET /calls`, `/agents`, `/flow`, `/servers/:server/story`, `/history`, `/history/tools`, `/audit`, `/audit/head` and `/audit/verify`: contracts/control has their queries and answers. */
-export function lookRoutes(lookout: Lookout): ControlRoutes {
-  const { records, observer } = lookout;
+/** `GET /calls`, `/agents`, `/flow`, `/servers/:server/events`, `/history`, `/history/tools`, `/audit`, `/audit/head` and `/audit/verify`: contracts/control has their queries and answers. */
+export function diagnosticRoutes(diagnostics: Diagnostics): ControlRoutes {
+  const { records, observer } = diagnostics;
   return {
-    ...lookout.logLevels.routes,
-    ...lookout.recordDesk.routes,
+    ...diagnostics.logLevels.routes,
+    ...diagnostics.recordingControl.routes,
     "GET /calls": async ({ query }) => {
       const { callsAnswer } = await import("../../observe/calls/shown-calls.js");
       // Calls that have ended are shown, also those of the last moment.
@@ -25,18 +25,18 @@ export function lookRoutes(lookout: Lookout): ControlRoutes {
     "GET /agents": async () => {
       const { agentsAnswer } = await import("../../observe/calls/shown-agents.js");
       records.flush();
-      const refused = [...records.happenings.refusedCount.values()].map(([labels, count]) => [
+      const refused = [...records.eventMetrics.refusedCount.values()].map(([labels, count]) => [
         labels[0]?.[1] ?? "",
         count,
       ]);
-      return agentsAnswer(lookout.agents(), records.kept, Object.fromEntries(refused));
+      return agentsAnswer(diagnostics.agents(), records.kept, Object.fromEntries(refused));
     },
-    "GET /servers/:server/story": ({ params }) => lookout.story(params["server"] ?? ""),
+    "GET /servers/:server/events": ({ params }) => diagnostics.events(params["server"] ?? ""),
     "GET /history": async ({ query }) => {
       const { caughtOf, historyAnswer } = await import("../../observe/calls/shown-history.js");
       records.flush();
       const nowMs = systemClock.wall();
-      return { ...historyAnswer(query, records.history, nowMs), caught: caughtOf(lookout.caught, nowMs) };
+      return { ...historyAnswer(query, records.history, nowMs), caught: caughtOf(diagnostics.caught, nowMs) };
     },
     "GET /history/tools": async ({ query }) => {
       const { toolsAnswer } = await import("../../observe/calls/shown-history.js");
@@ -44,29 +44,29 @@ export function lookRoutes(lookout: Lookout): ControlRoutes {
       return toolsAnswer(query, records.history, systemClock.wall());
     },
     "GET /audit": async ({ query }) => {
-      const dir = demandAudit(lookout).path;
+      const dir = demandAudit(diagnostics).path;
       const { auditAnswer } = await import("./audit-answers.js");
       await records.audit?.flush();
       return auditAnswer(dir, query);
     },
     "GET /audit/verify": async ({ signal }) => {
-      demandAudit(lookout);
+      demandAudit(diagnostics);
       records.flush();
       await records.audit?.flush();
       const { auditCheck } = await import("./audit-answers.js");
-      return auditCheck(() => demandAudit(lookout), signal);
+      return auditCheck(() => demandAudit(diagnostics), signal);
     },
     "GET /audit/head": async () => {
-      demandAudit(lookout);
+      demandAudit(diagnostics);
       records.flush();
       await records.audit?.flush();
-      return demandAudit(lookout);
+      return demandAudit(diagnostics);
     },
   };
 }
 
-function demandAudit(lookout: Lookout): AuditHeadAnswer {
-  const status = lookout.auditStatus();
+function demandAudit(diagnostics: Diagnostics): AuditHeadAnswer {
+  const status = diagnostics.auditStatus();
   if (status !== undefined) return status;
   throw new ControlError(
     "denied",

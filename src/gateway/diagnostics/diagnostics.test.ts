@@ -7,12 +7,12 @@ import { CaughtDay } from "../../observe/calls/caught-day.js";
 import { createLog } from "../../observe/log.js";
 import type { CallRecords } from "../../observe/metrics/call-records.js";
 import type { CallObserver } from "../../observe/observed-call.js";
-import { ServerStories } from "../../observe/server-stories.js";
+import { ServerEvents } from "../../observe/server-events.js";
 import { Access } from "../../pipeline/access.js";
 import { ProgramGuard } from "../../policy/guard.js";
 import { compilePolicy } from "../../policy/policy.js";
-import { auditFull, Lookout } from "./lookout.js";
-import { lookRoutes } from "./routes.js";
+import { auditFull, Diagnostics } from "./diagnostics.js";
+import { diagnosticRoutes } from "./routes.js";
 
 it("nothing is called while the audit log is full and calls are to be refused, whoever asks, and then it goes on [audit-tells]", () => {
   const pins = { quarantine: () => undefined, isQuarantined: () => false } as never;
@@ -30,7 +30,7 @@ it("nothing is called while the audit log is full and calls are to be refused, w
 /** What these tests do not look at. */
 const REST = {
   caught: new CaughtDay(0),
-  stories: new ServerStories(() => 0),
+  serverEvents: new ServerEvents(() => 0),
   agents: () => [],
   redactFor: () => undefined,
   servers: () => [],
@@ -44,7 +44,7 @@ it("an act is a line with its target and what came of it, without the rest of it
   const audit = { operator: (...line: unknown[]) => void lines.push(line) };
   const records = { audit, history: { isChanged: false } } as unknown as CallRecords;
   const log = createLog({ write: () => {} });
-  const lookout = new Lookout({
+  const diagnostics = new Diagnostics({
     records,
     observer: {} as CallObserver,
     stateDir: undefined,
@@ -52,7 +52,7 @@ it("an act is a line with its target and what came of it, without the rest of it
     log,
     ...REST,
   });
-  const routes = lookout.audited(
+  const routes = diagnostics.audited(
     {
       "GET /status": () => ({}),
       "POST /tokens": () => ({ token: "tw_secret" }),
@@ -84,7 +84,7 @@ it("an act is a line with its target and what came of it, without the rest of it
 
 it("who asks for an audit log that is not kept is told how to have one [audit-tells]", async () => {
   const records = { audit: undefined, history: { isChanged: false } } as unknown as CallRecords;
-  const lookout = new Lookout({
+  const diagnostics = new Diagnostics({
     records,
     observer: {} as CallObserver,
     stateDir: undefined,
@@ -93,7 +93,7 @@ it("who asks for an audit log that is not kept is told how to have one [audit-te
     ...REST,
   });
   const request = { params: {}, query: new URLSearchParams(), body: undefined, signal: new AbortController().signal };
-  await expect(lookRoutes(lookout)["GET /audit/head"]?.(request)).rejects.toThrow(
+  await expect(diagnosticRoutes(diagnostics)["GET /audit/head"]?.(request)).rejects.toThrow(
     'Write "audit": {} into it, and start the gateway again.',
   );
 });
@@ -102,12 +102,12 @@ it("a token that is unknown at the operator's door is counted, and a line [audit
   const told: unknown[] = [];
   const records = {
     audit: { refusedToken: (...line: unknown[]) => told.push(line) },
-    happenings: { refused: (rule: string) => told.push(rule) },
+    eventMetrics: { refused: (rule: string) => told.push(rule) },
     history: { isChanged: false },
   } as unknown as CallRecords;
   const log = createLog({ write: () => {} });
   const observer = {} as CallObserver;
-  const lookout = new Lookout({ records, observer, stateDir: undefined, auditDir: "/audit", log, ...REST });
-  lookout.refusedToken("10.0.0.1", "/api/status", "why");
+  const diagnostics = new Diagnostics({ records, observer, stateDir: undefined, auditDir: "/audit", log, ...REST });
+  diagnostics.refusedToken("10.0.0.1", "/api/status", "why");
   expect(told).toEqual(["token", ["10.0.0.1", "/api/status", "why"]]);
 });

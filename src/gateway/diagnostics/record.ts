@@ -26,7 +26,7 @@ export interface RecordParts {
   readonly toolsOf: (server: string) => readonly string[] | undefined;
 }
 
-export class RecordDesk {
+export class RecordingControl {
   readonly #parts: RecordParts;
   #recordings: Recordings | undefined;
   #timer: NodeJS.Timeout | undefined;

@@ -68,8 +68,8 @@ it("while calls are refused for an audit log that cannot be written, lists and r
     vi.spyOn(AuditWriter.prototype, "append").mockRejectedValue(new Error("ENOSPC: no space left on device, write"));
     await vi.waitFor(async () => {
       await agent.call("tracker__find_issues", { query: "x" }).answer();
-      gateway.lookout.records.flush();
-      await gateway.lookout.records.audit?.flush();
+      gateway.diagnostics.records.flush();
+      await gateway.diagnostics.records.audit?.flush();
       expect(gateway.status().audit).toMatchObject({ refusing: true });
     }, SOON);
     for (const tool of ["find_issues", "create_issue"]) {
@@ -83,7 +83,7 @@ it("while calls are refused for an audit log that cannot be written, lists and r
     expect(read).toMatchObject({ result: { contents: [{ uri: `toolway://receipts/${receipt}` }] } });
     expect(await agent.send("tools/list").answer()).toHaveProperty("result.tools");
     vi.restoreAllMocks();
-    await gateway.lookout.records.audit?.flush();
+    await gateway.diagnostics.records.audit?.flush();
     expect(await agent.call("tracker__find_issues", { query: "x" }).answer()).toHaveProperty("result");
   } finally {
     await closeGateways();

@@ -1,14 +1,14 @@
 // What happened to one server: its hour as a picture, and what it and the gateway said of it.
 
 import type { HistoryAnswer } from "../../src/contracts/control/history.js";
-import type { ServerStoryAnswer } from "../../src/contracts/control/story.js";
+import type { ServerEventsAnswer } from "../../src/contracts/control/server-events.js";
 import type { ServerStatus } from "../../src/contracts/status.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { Foreign, Line, Since } from "../words.js";
 import { HOUR_HEIGHT, HOUR_WIDTH, hourPicture } from "./hour.js";
 
-export function Hour({ past, story }: { past: HistoryAnswer; story: ServerStoryAnswer | undefined }) {
-  const { calls, failed, restarts, open, words } = hourPicture(past, story?.breaker ?? []);
+export function Hour({ past, events }: { past: HistoryAnswer; events: ServerEventsAnswer | undefined }) {
+  const { calls, failed, restarts, open, words } = hourPicture(past, events?.breaker ?? []);
   return (
     <figure class="hour">
       <svg viewBox={`0 0 ${HOUR_WIDTH} ${HOUR_HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={words}>
@@ -44,16 +44,16 @@ export function Hour({ past, story }: { past: HistoryAnswer; story: ServerStoryA
   );
 }
 
-export function Told({ server, story }: { server: ServerStatus; story: ServerStoryAnswer | undefined }) {
+export function Told({ server, events }: { server: ServerStatus; events: ServerEventsAnswer | undefined }) {
   return (
     <section>
       <h2>What Toolway says of it</h2>
-      {story === undefined ? null : story.lines.length === 0 ? (
+      {events === undefined ? null : events.lines.length === 0 ? (
         <p class="empty">Nothing since the gateway was started.</p>
       ) : (
         <ul class="log">
-          {[...story.lines].reverse().map(({ at, level, text }, i) => (
-            <li key={`${at}/${story.lines.length - i}`} class={level}>
+          {[...events.lines].reverse().map(({ at, level, text }, i) => (
+            <li key={`${at}/${events.lines.length - i}`} class={level}>
               <Since at={at} /> <span class="level">{level}</span> <Foreign text={text} />
             </li>
           ))}

@@ -2,7 +2,7 @@
 // there is one, in which the acts of operators stand, too.
 
 import type { AuditHeadAnswer } from "../../contracts/control/audit.js";
-import type { ServerStoryAnswer } from "../../contracts/control/story.js";
+import type { ServerEventsAnswer } from "../../contracts/control/server-events.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import type { ControlRequest, ControlRoutes } from "../../control/server.js";
 import type { CaughtDay } from "../../observe/calls/caught-day.js";
@@ -11,16 +11,16 @@ import type { ConnectedAgent } from "../../observe/calls/shown-agents.js";
 import type { Log } from "../../observe/log.js";
 import type { CallRecords } from "../../observe/metrics/call-records.js";
 import type { CallObserver } from "../../observe/observed-call.js";
-import type { ServerStories } from "../../observe/server-stories.js";
+import type { ServerEvents } from "../../observe/server-events.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { systemClock } from "../../runtime/clock.js";
 import type { Asks } from "../sharing/asks.js";
 import { LogLevels } from "./log-level.js";
-import { RecordDesk } from "./record.js";
+import { RecordingControl } from "./record.js";
 import { SavedHistory } from "./saved-history.js";
 
-export interface LookoutParts {
+export interface DiagnosticsParts {
   readonly records: CallRecords;
   readonly observer: CallObserver;
   /** Undefined where nothing outlives the process. */
@@ -29,7 +29,7 @@ export interface LookoutParts {
   readonly auditDir: string | undefined;
   readonly log: Log;
   readonly caught: CaughtDay;
-  readonly stories: ServerStories;
+  readonly serverEvents: ServerEvents;
   /** Who is connected. */
   readonly agents: () => Iterable<ConnectedAgent>;
   readonly redactFor: RedactFor;
@@ -41,18 +41,18 @@ export interface LookoutParts {
   readonly endingTokens: () => GatewayStatus["endingTokens"];
 }
 
-export class Lookout {
+export class Diagnostics {
   readonly records: CallRecords;
   readonly observer: CallObserver;
   readonly auditDir: string | undefined;
   readonly logLevels: LogLevels;
-  readonly recordDesk: RecordDesk;
+  readonly recordingControl: RecordingControl;
   readonly caught: CaughtDay;
-  readonly #stories: ServerStories;
-  readonly agents: LookoutParts["agents"];
+  readonly #serverEvents: ServerEvents;
+  readonly agents: DiagnosticsParts["agents"];
   readonly #redactFor: RedactFor;
   readonly asks: () => Asks | undefined;
-  readonly #endingTokens: LookoutParts["endingTokens"];
+  readonly #endingTokens: DiagnosticsParts["endingTokens"];
   readonly #saved: SavedHistory;
 
   constructor({
@@ -62,19 +62,19 @@ export class Lookout {
     auditDir,
     log,
     caught,
-    stories,
+    serverEvents,
     agents,
     redactFor,
     servers,
     toolsOf,
     asks,
     endingTokens,
-  }: LookoutParts) {
+  }: DiagnosticsParts) {
     this.records = records;
     this.observer = observer;
     this.auditDir = auditDir;
     this.caught = caught;
-    this.#stories = stories;
+    this.#serverEvents = serverEvents;
     this.agents = agents;
     this.#redactFor = redactFor;
     this.asks = asks;
@@ -87,13 +87,13 @@ export class Lookout {
       warn: (text) => log.warn(text),
     });
     this.logLevels = new LogLevels(log, () => records.logChanged());
-    this.recordDesk = new RecordDesk({ records, observer, redactFor, servers, toolsOf });
+    this.recordingControl = new RecordingControl({ records, observer, redactFor, servers, toolsOf });
   }
 
   status(): Pick<GatewayStatus, "audit" | "recordings" | "asks" | "endingTokens"> {
     return {
       audit: this.auditStatus(),
-      recordings: this.recordDesk.shown,
+      recordings: this.recordingControl.shown,
       asks: this.asks()?.shown ?? [],
       endingTokens: this.#endingTokens(),
     };
@@ -108,14 +108,14 @@ export class Lookout {
   }
 
   /** What this gateway's log said of a server. Its lines are without secrets; those of the entry as it is now are looked for again. */
-  story(server: string): ServerStoryAnswer {
+  events(server: string): ServerEventsAnswer {
     const redact = this.#redactFor(server);
-    return this.#stories.answer(server, (text) => redact?.(text, false) ?? text);
+    return this.#serverEvents.answer(server, (text) => redact?.(text, false) ?? text);
   }
 
   /** A token that is not known at the operator's door. */
   refusedToken(address: string, path: string, why: string): void {
-    this.records.happenings.refused("token");
+    this.records.eventMetrics.refused("token");
     this.records.audit?.refusedToken(address, path, why);
   }
 
@@ -145,7 +145,7 @@ export class Lookout {
 
   async close(): Promise<void> {
     this.logLevels.close();
-    this.recordDesk.close();
+    this.recordingControl.close();
     this.records.flush();
     await this.records.audit?.close();
     await this.#saved.close();
