@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { enlist, listGateways } from "./registry.js";
+import { listGateways, registerGateway } from "./registry.js";
 import { type ControlServer, serveControl } from "./server.js";
 import { claimSocketPath } from "./socket-path.js";
 
@@ -35,7 +35,7 @@ it("has those that live, the oldest first, and sweeps those that died [right-gat
   const state = join(root, "state");
   expect(await listGateways(state)).toEqual([]);
   const [late, early, dead] = [await gateway("late", 30), await gateway("early", 20), await gateway("dead", 10)];
-  for (const { entry } of [late, early, dead]) enlist(state, entry);
+  for (const { entry } of [late, early, dead]) registerGateway(state, entry);
   await dead.server.close();
   expect(await listGateways(state)).toEqual([early.entry, late.entry]);
   expect(files()).toHaveLength(2);
@@ -45,8 +45,8 @@ it("has those that live, the oldest first, and sweeps those that died [right-gat
 it("takes the gateway that leaves off the list, and no other, however often it leaves", async () => {
   const state = join(root, "state");
   const [a, b] = [await gateway("a", 1), await gateway("b", 2)];
-  const leave = enlist(state, a.entry);
-  enlist(state, b.entry);
+  const leave = registerGateway(state, a.entry);
+  registerGateway(state, b.entry);
   leave();
   leave();
   expect(await listGateways(state)).toEqual([b.entry]);
@@ -55,9 +55,9 @@ it("takes the gateway that leaves off the list, and no other, however often it l
 it("has one entry for a state directory: the one before it was killed [right-gateway]", async () => {
   const state = join(root, "state");
   const { entry } = await gateway("a", 1);
-  const leaveKilled = enlist(state, entry);
+  const leaveKilled = registerGateway(state, entry);
   const next = { ...entry, pid: 2, startedAt: new Date(2).toISOString() };
-  enlist(state, next);
+  registerGateway(state, next);
   leaveKilled();
   expect(await listGateways(state)).toEqual([next]);
 });
@@ -65,7 +65,7 @@ it("has one entry for a state directory: the one before it was killed [right-gat
 it("passes over what is no entry, and leaves other files where they are", async () => {
   const state = join(root, "state");
   const { entry } = await gateway("a", 1);
-  enlist(state, entry);
+  registerGateway(state, entry);
   writeFileSync(join(state, "running/notes.txt"), "mine");
   writeFileSync(join(state, "running", `${"0".repeat(16)}-1.json`), "{no json");
   writeFileSync(join(state, "running", `${"0".repeat(16)}-2.json`), `"${"x".repeat(70_000)}"`);
@@ -78,5 +78,5 @@ it("passes over what is no entry, and leaves other files where they are", async 
 it("cannot be written where there is no room for it, and says so", async () => {
   const { entry } = await gateway("a", 1);
   writeFileSync(join(root, "file"), "");
-  expect(() => enlist(join(root, "file/state"), entry)).toThrow(/ENOTDIR/);
+  expect(() => registerGateway(join(root, "file/state"), entry)).toThrow(/ENOTDIR/);
 });

@@ -41,7 +41,7 @@ const MAX_ENTRIES = 256;
  * Puts a gateway that holds its state directory, and whose control socket is open, on the list. Returns what takes it
  * off again. Throws where the list cannot be written.
  */
-export function enlist(root: string, gateway: RunningGateway): () => void {
+export function registerGateway(root: string, gateway: RunningGateway): () => void {
   const folder = join(root, FOLDER);
   makeFolder(folder);
   const hash = createHash("sha256").update(gateway.stateDir).digest("hex").slice(0, 16);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { histories } from "../../test/faults/length.js";
 import type { CallBudget } from "../contracts/settings.js";
 import { toRpcError } from "../protocol/errors.js";
-import { budgetFault, compileBudgets, isCharged, type Overspent } from "./budget.js";
+import { type BudgetExceeded, budgetFault, compileBudgets, isCharged } from "./budget.js";
 
 const ME = { id: "me", role: "dev" };
 const OTHER = { id: "other", role: "dev" };
@@ -59,7 +59,7 @@ describe("budgets", () => {
   it("refuse with limit, spent and when it resets, in words that an agent can act on", () => {
     const budgets = budgetsOf({ calls: 1, windowMs: 60_000 });
     budgets.charge(ME, "s", 0);
-    const over = budgets.charge(ME, "s", 30_000) as Overspent | undefined;
+    const over = budgets.charge(ME, "s", 30_000) as BudgetExceeded | undefined;
     if (over === undefined) throw new Error("not refused");
     const error = toRpcError(budgetFault(over, "s"));
     expect(error.code).toBe(-31006);
@@ -85,7 +85,7 @@ describe("budgets", () => {
     const first = compileBudgets(config(5), undefined);
     for (let i = 0; i < 4; i++) expect(first?.charge(ME, "s", i * 10_000)).toBeUndefined();
     const lower = compileBudgets(config(2), first);
-    const over = lower?.charge(ME, "s", 30_000) as Overspent | undefined;
+    const over = lower?.charge(ME, "s", 30_000) as BudgetExceeded | undefined;
     expect(over).toMatchObject({ limit: 2, spent: 4 });
     // Three have to leave the window before one more fits.
     expect(lower?.charge(ME, "s", 30_000 + (over?.resetsInMs ?? 0) - 1)).toBeDefined();
@@ -125,7 +125,7 @@ describe("for every budget and every history of calls", () => {
         let now = start;
         for (const gap of gaps) {
           now += gap;
-          const over = budgets.charge(ME, "s", now) as Overspent | undefined;
+          const over = budgets.charge(ME, "s", now) as BudgetExceeded | undefined;
           if (over === undefined) {
             admitted.push(now);
           } else {

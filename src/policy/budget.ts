@@ -15,7 +15,7 @@ export interface BudgetConfig {
   readonly servers: readonly { readonly name: string; readonly budget?: CallBudget | undefined }[];
 }
 
-export interface Overspent extends WindowFull {
+export interface BudgetExceeded extends WindowFull {
   readonly scope: BudgetScope;
   readonly limit: number;
   readonly windowMs: number;
@@ -161,7 +161,7 @@ export class Budgets {
   }
 
   /** Charges one call to both, or to none and says which is spent. Ask again when what is being asked is answered. */
-  charge(principal: Principal, server: string, nowMs: number): Overspent | WindowAsked | undefined {
+  charge(principal: Principal, server: string, nowMs: number): BudgetExceeded | WindowAsked | undefined {
     const budget = this.#roles.get(principal.role);
     const ofServer = this.#servers.get(server);
     if (budget === undefined && ofServer === undefined) return undefined;
@@ -170,7 +170,7 @@ export class Budgets {
       const { calls: limit = 0, windowMs = 0 } = budget ?? {};
       return { scope: "principal", limit, spent: 0, windowMs, resetsInMs: windowMs };
     }
-    const over = overspent("principal", own, nowMs) ?? overspent("server", ofServer, nowMs);
+    const over = exceeded("principal", own, nowMs) ?? exceeded("server", ofServer, nowMs);
     if (over !== undefined) return over;
     own?.add();
     ofServer?.add();
@@ -236,11 +236,11 @@ export function compileBudgets(
   return budgets.isEmpty ? undefined : budgets;
 }
 
-function overspent(
+function exceeded(
   scope: BudgetScope,
   window: CallWindow | undefined,
   nowMs: number,
-): Overspent | WindowAsked | undefined {
+): BudgetExceeded | WindowAsked | undefined {
   const full = window?.full(nowMs);
   if (window === undefined || full === undefined) return undefined;
   if ("answered" in full) return full;
@@ -248,14 +248,14 @@ function overspent(
   return { scope, limit, windowMs, ...full };
 }
 
-export function budgetFault(over: Overspent, server: string): Fault {
+export function budgetFault(over: BudgetExceeded, server: string): Fault {
   const whose = over.scope === "principal" ? "Your" : `Server "${server}"'s`;
   const span = `${over.limit} calls in ${seconds(over.windowMs)}, ${over.spent} made`;
   const message = `${whose} call budget ${why(over, span)}. Nothing was sent. Try again in ${seconds(over.resetsInMs)}.`;
   return new Fault("limit", message, { data: { fault: "budget", ...over }, rule: "budget" });
 }
 
-function why({ isUnanswered, waiting }: Overspent, span: string): string {
+function why({ isUnanswered, waiting }: BudgetExceeded, span: string): string {
   if (isUnanswered === true) return `(${span}) cannot be asked for: the engine that counts it does not answer`;
   if (waiting !== undefined) return `(${span}) has ${waiting} calls that wait for what is left of it`;
   return `is spent: ${span}`;

@@ -24,21 +24,21 @@ describe("ServerPins", () => {
 
   it.each(Object.keys(BASE))("a change of %s is a change [host-12]", (member) => {
     const pins = new ServerPins("s");
-    expect(pins.see([tool("add", BASE)], 1).sightings).toMatchObject([{ kind: "first", tool: "add" }]);
-    const { sightings, differs } = pins.see([tool("add", { ...BASE, [member]: "other" })], 2);
-    expect(sightings).toMatchObject([{ kind: "changed", tool: "add" }]);
+    expect(pins.see([tool("add", BASE)], 1).toWrite).toMatchObject([{ kind: "first", tool: "add" }]);
+    const { toWrite, differs } = pins.see([tool("add", { ...BASE, [member]: "other" })], 2);
+    expect(toWrite).toMatchObject([{ kind: "changed", tool: "add" }]);
     expect(differs).toBe(true);
     expect(pins.quarantined.get(ownToolName("add"))).toContain("toolway pins accept s add");
     // A member that is gone is a change too, and another one than the first.
     const { [member as keyof typeof BASE]: _, ...rest } = BASE;
-    expect(pins.see([tool("add", rest)], 3).sightings).toMatchObject([{ kind: "changed" }]);
+    expect(pins.see([tool("add", rest)], 3).toWrite).toMatchObject([{ kind: "changed" }]);
   });
 
   it("the order of members and white space are no change, whatever wrote them [host-12]", () => {
     const pins = new ServerPins("s");
     pins.see([text("t", '{"name":"t","description":"é","inputSchema":{"a":1.0,"b":[]}}')], 1);
     const other = text("t", '{ "inputSchema" : {"b":[ ],"a":1},\n "description":"\\u00e9", "name":"t" }');
-    expect(pins.see([other], 2)).toEqual({ sightings: [], differs: false });
+    expect(pins.see([other], 2)).toEqual({ toWrite: [], differs: false });
   });
 
   it("numbers beyond a double, and a member that stands twice, are told apart [host-12]", () => {
@@ -46,22 +46,22 @@ describe("ServerPins", () => {
     pins.see([text("t", '{"name":"t","max":18446744073709551615}')], 1);
     expect(pins.see([text("t", '{"name":"t","max":18446744073709551614}')], 2).differs).toBe(true);
     const twice = text("u", '{"name":"u","description":"evil","description":"good"}');
-    expect(pins.see([twice], 3).sightings).toEqual([]);
+    expect(pins.see([twice], 3).toWrite).toEqual([]);
     expect(pins.quarantined.get(ownToolName("u"))).toContain('Duplicate member "description"');
-    expect(pins.see([text("u", '{"name":"u","description":"good"}')], 4).sightings).toMatchObject([{ kind: "first" }]);
+    expect(pins.see([text("u", '{"name":"u","description":"good"}')], 4).toWrite).toMatchObject([{ kind: "first" }]);
     expect(pins.quarantined.has(ownToolName("u"))).toBe(false);
   });
 
   it("a tool that went away keeps its pin; back as it was it is free, back changed it is not [host-12]", () => {
     const pins = new ServerPins("s");
     pins.see([tool("a"), tool("b")], 1);
-    expect(pins.see([tool("b")], 2)).toEqual({ sightings: [], differs: false });
+    expect(pins.see([tool("b")], 2)).toEqual({ toWrite: [], differs: false });
     expect(pins.isGone(ownToolName("a"))).toBe(true);
     expect(pins.see([tool("a", { description: "evil" }), tool("b")], 3).differs).toBe(true);
     expect([...pins.quarantined.keys()]).toEqual(["a"]);
     pins.see([tool("b")], 4);
     expect([...pins.quarantined.keys()]).toEqual(["a"]);
-    expect(pins.see([tool("a"), tool("b")], 5)).toMatchObject({ sightings: [{ kind: "restored" }], differs: true });
+    expect(pins.see([tool("a"), tool("b")], 5)).toMatchObject({ toWrite: [{ kind: "restored" }], differs: true });
     expect(pins.quarantined.size).toBe(0);
   });
 
@@ -69,7 +69,7 @@ describe("ServerPins", () => {
     const pins = new ServerPins("s");
     pins.see([tool("a", { v: 1 }), tool("a", { v: 2 }), { json: "{}", value: {} }], 1);
     expect(pins.pins.size).toBe(1);
-    expect(pins.see([tool("a", { v: 1 })], 2).sightings).toEqual([]);
+    expect(pins.see([tool("a", { v: 1 })], 2).toWrite).toEqual([]);
     expect(pins.see([tool("a", { v: 2 }), tool("a", { v: 1 })], 3).differs).toBe(true);
   });
 
@@ -77,9 +77,9 @@ describe("ServerPins", () => {
     const pins = new ServerPins("s");
     const names = (from: number, n: number) => Array.from({ length: n }, (_, i) => tool(`t${from + i}`));
     pins.see(names(0, 10_000), 1);
-    const { sightings } = pins.see([tool("t0", { evil: true }), ...names(20_000, 50)], 2);
+    const { toWrite } = pins.see([tool("t0", { evil: true }), ...names(20_000, 50)], 2);
     expect(pins.pins.size).toBe(10_000);
-    expect(sightings.map(({ tool: name }) => name)).toEqual(["t0"]);
+    expect(toWrite.map(({ tool: name }) => name)).toEqual(["t0"]);
     expect(pins.quarantined.get(ownToolName("t20000"))).toContain("more than 10000 different tools");
     expect(pins.quarantined.has(ownToolName("t0"))).toBe(true);
   });

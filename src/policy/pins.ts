@@ -30,7 +30,7 @@ export interface ListedTool {
 }
 
 /** A pin that has to be written, with the definition that it is about. */
-export interface Sighting {
+export interface PinToWrite {
   readonly kind: "first" | "changed" | "restored";
   readonly tool: OwnToolName;
   readonly pin: Pin;
@@ -39,7 +39,7 @@ export interface Sighting {
 }
 
 export interface Seen {
-  readonly sightings: readonly Sighting[];
+  readonly toWrite: readonly PinToWrite[];
   /** True where other tools are quarantined than before, or others are free. */
   readonly differs: boolean;
 }
@@ -148,7 +148,7 @@ export class ServerPins {
     const before = this.#quarantined;
     const printed = new Map<OwnToolName, Printed>();
     const problems = new Map<OwnToolName, string>();
-    const sightings: Sighting[] = [];
+    const toWrite: PinToWrite[] = [];
     for (const one of listed) {
       const { json, value } = one;
       const name = value["name"];
@@ -169,7 +169,7 @@ export class ServerPins {
         if (next === pin) continue;
         this.#pins.set(tool, next);
         const kind = pin === undefined ? "first" : next.changed === undefined ? "restored" : "changed";
-        sightings.push({ kind, tool, pin: next, definition: print.text ?? canonicalizeText(json) });
+        toWrite.push({ kind, tool, pin: next, definition: print.text ?? canonicalizeText(json) });
       }
     }
     this.#listed = true;
@@ -182,7 +182,7 @@ export class ServerPins {
         quarantined.set(tool, changedReason(this.#server, tool, changed));
     }
     this.#quarantined = quarantined;
-    return { sightings, differs: !sameKeys(before, quarantined) };
+    return { toWrite, differs: !sameKeys(before, quarantined) };
   }
 }
 

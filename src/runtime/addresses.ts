@@ -63,10 +63,10 @@ export function startOf(range: AddressRange): string {
     const kept = Math.min(8, Math.max(0, range.bits - at * 8));
     return byte & ((0xff << (8 - kept)) & 0xff);
   });
-  return spell(bytes);
+  return addressText(bytes);
 }
 
-export function spell(address: Address): string {
+export function addressText(address: Address): string {
   if (address.length === 4) return address.join(".");
   const groups: string[] = [];
   for (let at = 0; at < 16; at += 2) groups.push((((address[at] ?? 0) << 8) | (address[at + 1] ?? 0)).toString(16));
@@ -148,12 +148,12 @@ export function assess(address: Address): Assessed {
   for (const one of subjects) {
     const inner = classOf(one);
     if (inner.kind === "never")
-      return { subject, addressClass: { kind: "never", what: `${inner.what} (${spell(one)})` } };
+      return { subject, addressClass: { kind: "never", what: `${inner.what} (${addressText(one)})` } };
     // A mapped address is this machine's loopback. Behind a translator or a tunnel it is somebody else's.
     if (inner.kind === "loopback" && carrier.name !== "mapped") {
       return {
         subject,
-        addressClass: { kind: "never", what: `loopback (${spell(one)}) behind a ${carrier.name} address` },
+        addressClass: { kind: "never", what: `loopback (${addressText(one)}) behind a ${carrier.name} address` },
       };
     }
     if (inner.kind === "loopback") worst = inner;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { histories } from "../../test/faults/length.js";
-import { Bag, NOWHERE, Table } from "./table.js";
+import { IndexedSet, NOWHERE, Table } from "./table.js";
 
 const key = fc.oneof(fc.integer({ min: -5, max: 40 }), fc.integer({ min: -5, max: 40 }).map(String), fc.double());
 const step = fc.record({ act: fc.constantFrom("set", "set", "delete", "get", "clear"), key, value: fc.integer() });
@@ -41,25 +41,25 @@ describe("Table", () => {
   });
 });
 
-describe("Bag", () => {
+describe("IndexedSet", () => {
   it("does what a Set does", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.boolean(), fc.nat(30)), { maxLength: 200 }), (steps) => {
         const items = Array.from({ length: 31 }, (_, id) => ({ id, place: NOWHERE }));
-        const bag = new Bag<{ id: number; place: number }>();
+        const set = new IndexedSet<{ id: number; place: number }>();
         const model = new Set<unknown>();
         for (const [isAdd, id] of steps) {
           const item = items[id] as { id: number; place: number };
           if (isAdd) {
-            bag.add(item);
+            set.add(item);
             model.add(item);
           } else {
-            bag.delete(item);
+            set.delete(item);
             model.delete(item);
           }
-          expect(bag.size).toBe(model.size);
+          expect(set.size).toBe(model.size);
         }
-        expect(new Set(bag.all())).toEqual(model);
+        expect(new Set(set.all())).toEqual(model);
       }),
       { numRuns: histories(2_000) },
     );

@@ -104,16 +104,16 @@ function hashOf(text: string): number {
   return hash;
 }
 
-/** Where it stands in its bag. Only the bag writes it. */
+/** Where it stands in its set. Only the set writes it. */
 export interface Placed {
   place: number;
 }
 
-/** The `place` of what is in no bag. */
+/** The `place` of what is in no set. */
 export const NOWHERE = -1;
 
 /** A set of objects, each of which knows its place. */
-export class Bag<T extends Placed> {
+export class IndexedSet<T extends Placed> {
   readonly #items: (T | undefined)[] = [];
   #size = 0;
 
@@ -121,7 +121,7 @@ export class Bag<T extends Placed> {
     return this.#size;
   }
 
-  /** An object can be in one bag at a time. */
+  /** An object can be in one set at a time. */
   add(item: T): void {
     if (item.place !== NOWHERE) return;
     item.place = this.#size;

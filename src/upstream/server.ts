@@ -1,5 +1,5 @@
 // One server of the config: its connection, or one for each session, and when its lists are read. An HTTP server that
-// all share may have more sessions beside (sessions-beside.ts). driver.ts starts it again, lists/ reads.
+// all share may have extra sessions (extra-sessions.ts). driver.ts starts it again, lists/ reads.
 
 import type { AgentProfile, Caller } from "../contracts/caller.js";
 import type { OwnName } from "../contracts/names.js";
@@ -17,6 +17,7 @@ import type { AboutTask } from "./connection/from-server.js";
 import { ServerDriver, type ToolsRead } from "./driver.js";
 import { declared, EVERY_CAPABILITY, shareable } from "./era/handshake.js";
 import { type EraMemory, ProcessEras } from "./era/verdict.js";
+import { ExtraSessions } from "./extra-sessions.js";
 import type { CallSender } from "./link/own-call.js";
 import { cardWithoutSecrets } from "./link/safe-fault.js";
 import { listRetryMs, ToldFaults } from "./lists/failed-reads.js";
@@ -29,7 +30,6 @@ import { isOwnNotification } from "./modern/side.js";
 import { ToolHeaders } from "./modern/tool-headers.js";
 import type { ServerDeps } from "./server-deps.js";
 import { statusOf } from "./server-status.js";
-import { SessionsBeside } from "./sessions-beside.js";
 import { Breaker } from "./supervise/breaker.js";
 import { makeRoom } from "./supervise/places.js";
 import { noRoom, stopped } from "./supervise/refusals.js";
@@ -49,7 +49,7 @@ export class UpstreamServer implements ServerHandle {
   readonly #shared: ServerDriver;
   readonly #bySession = new Map<string, ServerDriver>();
   /** Undefined where there is one session for all: a child, or an entry that says what agents can be asked. */
-  readonly #beside: SessionsBeside | undefined;
+  readonly #extra: ExtraSessions | undefined;
   /** The ends of connections whose sessions have ended; stop() waits for them. */
   readonly #ending = new Set<Promise<void>>();
   readonly #lists: ServerLists;
@@ -126,7 +126,7 @@ export class UpstreamServer implements ServerHandle {
     this.#shared = this.#drive(undefined);
     const { target, isolation, era, declare } = spec;
     const isByProfile = target.kind !== "stdio" && isolation === "shared" && era !== "modern" && declare === undefined;
-    if (isByProfile) this.#beside = this.#makeBeside();
+    if (isByProfile) this.#extra = this.#makeExtra();
   }
 
   get intro(): ServerIntro | undefined {
@@ -192,7 +192,7 @@ export class UpstreamServer implements ServerHandle {
 
   /** The connection whose list is the server's: the shared one, unless a session beside it told of one of its own. */
   #listerOf(kind: ListKind): ServerDriver {
-    return this.#beside?.listerOf(kind) ?? this.#shared;
+    return this.#extra?.listerOf(kind) ?? this.#shared;
   }
 
   /** Whether changes of the list are told, and heard. Legacy servers are taken at their word. */
@@ -236,7 +236,7 @@ export class UpstreamServer implements ServerHandle {
 
   upstream(caller: Caller): Upstream {
     this.#wanted = true;
-    if (this.spec.isolation === "shared") return this.#beside === undefined ? this.#shared : this.#sessionFor(caller);
+    if (this.spec.isolation === "shared") return this.#extra === undefined ? this.#shared : this.#sessionFor(caller);
     if (this.#stopped) throw stopped(this.spec.name);
     const existing = this.#bySession.get(caller.sessionKey);
     if (existing !== undefined && (existing.isAlive || existing.inFlight > 0)) return existing;
@@ -263,7 +263,7 @@ export class UpstreamServer implements ServerHandle {
   #sessionFor(caller: Caller): ServerDriver {
     const profile = this.#ownProfile(caller);
     if (profile === undefined || this.#stopped) return this.#shared;
-    const session = this.#beside?.obtain(profile) ?? this.#shared;
+    const session = this.#extra?.obtain(profile) ?? this.#shared;
     // The lists are read by the shared one, which nobody may have called.
     if (session.uses === 0 && !this.listed) this.#shared.ensure();
     return session;
@@ -282,13 +282,13 @@ export class UpstreamServer implements ServerHandle {
   /** The connections that are there now, for what goes to all of them. */
   get connections(): Iterable<ServerDriver> {
     if (this.spec.isolation === "session") return this.#bySession.values();
-    return this.#beside === undefined ? [this.#shared] : [this.#shared, ...this.#beside.all];
+    return this.#extra === undefined ? [this.#shared] : [this.#shared, ...this.#extra.all];
   }
 
   sessionConnection(session: Caller): ServerDriver | undefined {
     if (this.spec.isolation === "session") return this.#bySession.get(session.sessionKey);
-    const profile = this.#beside === undefined ? undefined : this.#ownProfile(session);
-    return (profile === undefined ? undefined : this.#beside?.find(profile)) ?? this.#shared;
+    const profile = this.#extra === undefined ? undefined : this.#ownProfile(session);
+    return (profile === undefined ? undefined : this.#extra?.find(profile)) ?? this.#shared;
   }
 
   sessionClosed(sessionKey: string): void {
@@ -307,7 +307,7 @@ export class UpstreamServer implements ServerHandle {
     this.#shared.tick(nowMs);
     for (const own of this.#bySession.values()) own.tick(nowMs);
     this.#renewals.tick(nowMs);
-    this.#beside?.tick(nowMs);
+    this.#extra?.tick(nowMs);
   }
 
   async stop(): Promise<void> {
@@ -318,7 +318,7 @@ export class UpstreamServer implements ServerHandle {
     this.#retry = undefined;
     this.#firstTry.resolve();
     for (const sessionKey of [...this.#bySession.keys()]) this.sessionClosed(sessionKey);
-    for (const beside of this.#beside?.all ?? []) this.#end(beside);
+    for (const extra of this.#extra?.all ?? []) this.#end(extra);
     await Promise.all([this.#shared.stop(), ...this.#ending]);
   }
 
@@ -328,7 +328,7 @@ export class UpstreamServer implements ServerHandle {
       {
         spec: this.spec,
         own,
-        all: [...own, ...(this.#beside?.all ?? [])],
+        all: [...own, ...(this.#extra?.all ?? [])],
         intro: this.#intro,
         lists: this.#lists,
         breaker: this.#breaker,
@@ -357,10 +357,10 @@ export class UpstreamServer implements ServerHandle {
     return isAlike ? shareable(starter.capabilities) : EVERY_CAPABILITY;
   }
 
-  #makeBeside(): SessionsBeside {
+  #makeExtra(): ExtraSessions {
     const { agents, clientInfo, context, events } = this.#deps;
     const { name } = this.spec;
-    return new SessionsBeside({
+    return new ExtraSessions({
       spec: this.spec,
       clientInfo,
       context,
@@ -440,7 +440,7 @@ export class UpstreamServer implements ServerHandle {
   /** Returns what calls of tools wait for. */
   #ready(driver: ServerDriver, intro: ServerIntro, owner: Caller | undefined): ToolsRead | undefined {
     this.#intro = intro;
-    this.#beside?.forgive();
+    this.#extra?.forgive();
     this.#problems.clear();
     if (!this.#readsCard) void this.#learnCard();
     this.#deps.events.onIntro(this.spec.name, intro, driver, owner);
@@ -551,10 +551,10 @@ export class UpstreamServer implements ServerHandle {
     const kinds = changedKinds(message.method);
     if (kinds.length > 0) {
       if (!isOwnNotification(message)) this.#deps.events.onListChanged?.(this.spec.name, kinds);
-      if (this.#beside === undefined) void this.#readChanged(driver, kinds);
+      if (this.#extra === undefined) void this.#readChanged(driver, kinds);
       else {
         const isModern = this.#intro?.era === "modern";
-        this.#beside.changed(driver, kinds, isModern, (reader, some) => this.#readChanged(reader, some));
+        this.#extra.changed(driver, kinds, isModern, (reader, some) => this.#readChanged(reader, some));
       }
     } else this.#deps.events.onNotification(this.spec.name, message, caller, driver);
   }

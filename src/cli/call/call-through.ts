@@ -5,7 +5,7 @@ import type { JsonObject } from "../../protocol/jsonrpc.js";
 import type { Terminal } from "../line/ask.js";
 import { Answers } from "./answers.js";
 import { CallView } from "./call-view.js";
-import { type CallAnswer, converse } from "./conversation.js";
+import { type CallAnswer, callInSession } from "./conversation.js";
 
 export { addressesOf } from "./answers.js";
 
@@ -40,7 +40,7 @@ export async function callThrough(
     onElicit: (params: JsonObject, takenBack: AbortSignal) => answers.elicit(params, takenBack),
   };
   try {
-    return await converse(session, sent, events, signal);
+    return await callInSession(session, sent, events, signal);
   } finally {
     view.end();
   }

@@ -43,7 +43,12 @@ class SessionError extends ExpectedError {
 export type CallAnswer = { readonly result: JsonObject } | { readonly error: JsonObject };
 
 /** Resolves with the one answer. Rejects with the signal's reason, or what a question was ended by: the tool is told. */
-export function converse(socket: Duplex, call: ToolCall, events: CallEvents, signal: AbortSignal): Promise<CallAnswer> {
+export function callInSession(
+  socket: Duplex,
+  call: ToolCall,
+  events: CallEvents,
+  signal: AbortSignal,
+): Promise<CallAnswer> {
   return new Conversation(socket, call, events).run(signal);
 }
 

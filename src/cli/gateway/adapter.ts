@@ -8,7 +8,7 @@ import { answersIn, keepAnswer } from "../../config/inputs/answers.js";
 import type { ConfigInput } from "../../config/load.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import { type ControlClient, connectControl, findGateway } from "../../control/client.js";
-import { enlist } from "../../control/registry.js";
+import { registerGateway } from "../../control/registry.js";
 import { ControlError } from "../../control/server.js";
 import { SHARE_UPGRADE, STDIO_UPGRADE } from "../../control/upgrades.js";
 import { demoConfig } from "../../demo/config.js";
@@ -129,7 +129,7 @@ function enlistGateway(
   const { pid, endpoint, startedAt } = gateway.status();
   const config = configPath === undefined ? undefined : realPath(configPath);
   try {
-    return enlist(stateRootFor(env, home), { pid, config, builtIn, stateDir, endpoint, startedAt });
+    return registerGateway(stateRootFor(env, home), { pid, config, builtIn, stateDir, endpoint, startedAt });
   } catch (error) {
     // A home that cannot be written, as services have it, keeps nobody from serving.
     log.info(`\`toolway ps\` will not list this gateway: ${(error as Error).message}`);

@@ -3,7 +3,7 @@
 
 import type { Clock } from "../../runtime/clock.js";
 import { KIB } from "../../runtime/sizes.js";
-import { Bag, type Placed } from "../../runtime/table.js";
+import { IndexedSet, type Placed } from "../../runtime/table.js";
 import { RequestTurns } from "../../runtime/turns/request-turns.js";
 
 /** A body is looked at over so long a time. */
@@ -34,7 +34,7 @@ export interface OpenBody extends Placed {
 
 export class OpenBodies {
   readonly turns = new RequestTurns();
-  readonly #bodies = new Bag<OpenBody>();
+  readonly #bodies = new IndexedSet<OpenBody>();
   #drained = 0;
 
   get size(): number {

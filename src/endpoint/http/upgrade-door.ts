@@ -9,9 +9,9 @@ import type { Principal } from "../../contracts/caller.js";
 import { CLOSING, DENIED, LIMIT, UNAUTHORIZED, UNAVAILABLE } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { capital } from "../../runtime/expected-error.js";
-import { HalfRead } from "../../sockets/half-read.js";
 import { SESSION_HEADER } from "../../sockets/protocol.js";
 import { SOCKET_OPTIONS, Socket } from "../../sockets/socket.js";
+import { UnfinishedMessages } from "../../sockets/unfinished-messages.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
 import { bearer, type HostCheck, hasTokenInQuery, pathOf } from "./checks.js";
 
@@ -107,7 +107,7 @@ export class UpgradeDoors {
   readonly #doors = new Map<string, Door>();
   /** Connections by the path that they came in at, and by that and their token. They count also at a closed door. */
   readonly #connections = new Map<string, number>();
-  readonly #halfRead = new HalfRead();
+  readonly #unfinished = new UnfinishedMessages();
   #refusesNew = false;
   #webSockets: Promise<WebSocketServer> | undefined;
 
@@ -193,7 +193,7 @@ export class UpgradeDoors {
         ws.terminate();
       };
       const watched = { connections: door.maxConnections, wire: req.socket, messages: ws, tooMuch };
-      const readFor = this.#halfRead.watch(placesOf(door, principal), watched);
+      const readFor = this.#unfinished.watch(placesOf(door, principal), watched);
       const claim = (owner: Principal) => this.#claim(door, owner, place, readFor);
       door.adopt(name, new Socket(ws, req.socket, "none"), { req, principal, address, claim });
     });

@@ -1,7 +1,7 @@
 // The POSTs of one endpoint that wait for their answers: keep-alive comments go to them, and a drain waits for them.
 
 import type { Clock } from "../../runtime/clock.js";
-import { Bag, type Placed } from "../../runtime/table.js";
+import { IndexedSet, type Placed } from "../../runtime/table.js";
 
 /** A POST that waits for its answer. */
 export interface WaitingPost extends Placed {
@@ -9,7 +9,7 @@ export interface WaitingPost extends Placed {
 }
 
 export class WaitingPosts {
-  readonly #posts = new Bag<WaitingPost>();
+  readonly #posts = new IndexedSet<WaitingPost>();
   readonly #clock: Clock;
 
   constructor(clock: Clock) {

@@ -57,9 +57,9 @@ export class HttpSessions {
   /** By the wall clock, the last start or dropping of sessions: who was there by then may have been told nothing since. */
   #missedAt: number;
   readonly #startedAt: number;
-  readonly #catchUps = new CatchUps<HttpSession>();
+  readonly #restartNotices = new RestartNotices<HttpSession>();
   /** One for all who have to catch up. */
-  #catchUpTimer: NodeJS.Timeout | undefined;
+  #noticeTimer: NodeJS.Timeout | undefined;
 
   constructor(options: HttpSessionsOptions) {
     this.#options = options;
@@ -135,17 +135,17 @@ export class HttpSessions {
   /** The session listens again for the first time since it was gone from here: it is told soon that it may have missed something. */
   catchUp(session: HttpSession): void {
     session.mayHaveMissed = false;
-    this.#catchUps.add(session);
-    if (this.#catchUps.size > 1) return;
-    this.#catchUpTimer ??= setTimeout(() => this.#stepCatchUps(), STEP_MS).unref();
-    this.#catchUpTimer.refresh();
+    this.#restartNotices.add(session);
+    if (this.#restartNotices.size > 1) return;
+    this.#noticeTimer ??= setTimeout(() => this.#stepCatchUps(), STEP_MS).unref();
+    this.#noticeTimer.refresh();
   }
 
   #stepCatchUps(): void {
-    for (const session of this.#catchUps.step()) {
+    for (const session of this.#restartNotices.step()) {
       if (!session.closed) this.#options.service.catchUp(session, session.scope);
     }
-    if (this.#catchUps.size > 0) this.#catchUpTimer?.refresh();
+    if (this.#restartNotices.size > 0) this.#noticeTimer?.refresh();
   }
 
   /** Drops those that were used least recently and have nothing under way; they can be restored. */
@@ -217,7 +217,7 @@ export class HttpSessions {
 
   /** The endpoint closes. The ids stay good for the gateway's next run. */
   closeAll(): void {
-    clearTimeout(this.#catchUpTimer);
+    clearTimeout(this.#noticeTimer);
     for (const session of this.values()) this.#remove(session, "The gateway is closing.");
   }
 }
@@ -231,7 +231,7 @@ function factsOf({ principal, sessionKey, createdAt }: HttpSession): RecordedFac
  * read its lists then. It decides only: it is told that a step of time has passed. The sessions of the endpoint bound it: each is in
  * it once.
  */
-export class CatchUps<S> {
+export class RestartNotices<S> {
   readonly #steps: S[][] = Array.from({ length: STEPS }, () => []);
   #now = 0;
   #added = 0;

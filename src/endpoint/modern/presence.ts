@@ -9,7 +9,7 @@ import type { JsonObject } from "../../protocol/jsonrpc.js";
 import { makeMessage, type RequestMessage } from "../../protocol/message.js";
 import { MODERN_VERSION } from "../../protocol/modern.js";
 import { isUndecided, type Reply } from "../../protocol/reply.js";
-import { Bag, type Placed } from "../../runtime/table.js";
+import { IndexedSet, type Placed } from "../../runtime/table.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { LastProfile } from "../session/profile.js";
 import { errorOf } from "./reply.js";
@@ -47,7 +47,7 @@ export class Presence implements Caller {
   readonly scope: string | undefined;
   /** Which agent of its principal, where that stands for several. */
   readonly session: string | undefined;
-  readonly calls = new Bag<Ongoing & Placed>();
+  readonly calls = new IndexedSet<Ongoing & Placed>();
   readonly listeners = new Set<Listening>();
   readonly #service: Service;
   readonly #subscriptions = new Map<string, Subscription>();

@@ -13,7 +13,7 @@ import {
   isCount,
 } from "../wire/protocol.js";
 import { ExecutorError } from "../wire/types.js";
-import { briefly } from "./wire-request.js";
+import { shortReason } from "./wire-request.js";
 
 export interface HandshakeResult {
   readonly sessionId: string;
@@ -63,7 +63,7 @@ export function beginHandshake(
       // Whatever else comes before the answer is for a client that is ready.
       if (frame.kind === "broken") fail(`the other end does not speak an executor's protocol: ${frame.why}`);
       else if (frame.kind === "error" && frame.id === INITIALIZE_ID) {
-        fail(`the executor refused to begin: ${briefly(frame.error.message)} (${frame.error.code})`);
+        fail(`the executor refused to begin: ${shortReason(frame.error.message)} (${frame.error.code})`);
       } else if (frame.kind === "result" && frame.id === INITIALIZE_ID) {
         const result = readResult(frame.result);
         if (result === undefined) {

@@ -8,7 +8,7 @@ import { MAX_QUEUED_DELTAS } from "../wire/limits.js";
 import type { BodyDelta, HttpHeader } from "../wire/protocol.js";
 import { type AnswerHandler, ExecutorError, type RequestHandle } from "../wire/types.js";
 import type { UploadSender } from "./upload.js";
-import { briefly } from "./wire-request.js";
+import { shortReason } from "./wire-request.js";
 
 /** The client, as a stream sees it. */
 export interface StreamOwner {
@@ -139,7 +139,7 @@ export class ClientStream implements RequestHandle {
   }
 
   #failed(why: string): ExecutorError {
-    return new ExecutorError("failed", `${this.#named} failed: ${briefly(why)}`, { sent: true });
+    return new ExecutorError("failed", `${this.#named} failed: ${shortReason(why)}`, { sent: true });
   }
 
   /** Nobody reads what is still to be uploaded, though what came may wait long for its reader here. */

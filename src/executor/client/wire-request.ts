@@ -91,7 +91,7 @@ function areHeaders(headers: unknown): headers is HttpHeader[] {
 }
 
 /** The beginning of what the other end says, as far as anybody would read it. */
-export function briefly(reason: string): string {
+export function shortReason(reason: string): string {
   return reason.length <= MAX_REASON_CHARS ? reason : `${reason.slice(0, MAX_REASON_CHARS)}…`;
 }
 
@@ -101,8 +101,8 @@ export function errorOf(failure: RpcFailure): ExecutorError {
   const tried = failure.code === RpcCode.failed;
   // As if it had left before the request came.
   if (code === STOPPING_CODE) return new ExecutorError("closed", "the executor stops", { sent: false });
-  return new ExecutorError(tried && code !== "forbidden" ? "failed" : "refused", briefly(failure.message), {
+  return new ExecutorError(tried && code !== "forbidden" ? "failed" : "refused", shortReason(failure.message), {
     sent: typeof written === "boolean" ? written : tried,
-    networkCode: typeof code === "string" ? briefly(code) : undefined,
+    networkCode: typeof code === "string" ? shortReason(code) : undefined,
   });
 }

@@ -4,7 +4,7 @@
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { LookupFunction } from "node:net";
-import { Bag } from "../../runtime/table.js";
+import { IndexedSet } from "../../runtime/table.js";
 import type { Destinations } from "../allow/destinations.js";
 import { pinnedLookup, type Resolve, resolveBySystem } from "../allow/resolve.js";
 import { IDLE_REQUEST_MS, MAX_REQUESTS } from "../wire/limits.js";
@@ -44,7 +44,7 @@ export interface HttpRequestsOptions {
 }
 
 export class HttpRequests {
-  readonly #open = new Bag<HttpRequest>();
+  readonly #open = new IndexedSet<HttpRequest>();
   readonly #destinations: Destinations;
   readonly #resolve: Resolve;
   readonly #agents: { readonly http: HttpAgent; readonly https: HttpsAgent };

@@ -2,7 +2,7 @@
 // ends agreed to that, and is kept for a bounded time and in bounded number. How a socket comes to it is handshake.ts.
 
 import { randomUUID } from "node:crypto";
-import { Bag, Table } from "../../runtime/table.js";
+import { IndexedSet, Table } from "../../runtime/table.js";
 import { Channel, type ChannelEvents } from "../../sockets/channel.js";
 import { CreditBook } from "../../sockets/credit.js";
 import { Close, type Socket } from "../../sockets/socket.js";
@@ -41,7 +41,7 @@ export class ExecutorSession implements AnswerOwner, ChannelEvents {
   readonly #queue: SendQueue;
   /** What bodies that are uploaded to us may have unread. */
   readonly #uploads = new CreditBook();
-  readonly #all = new Bag<Answer>();
+  readonly #all = new IndexedSet<Answer>();
   /** The answers by the id that deltas, credit and cancels name. */
   readonly #named = new Table<string, Answer>();
   #socket: Socket | undefined;

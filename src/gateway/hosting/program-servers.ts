@@ -15,7 +15,7 @@ export interface ListsWait {
 }
 
 /** Why a server's tools may be missing or out of date; undefined where they are as they should be. */
-export type Lack = () => Fault | undefined;
+export type ToolsFault = () => Fault | undefined;
 
 export class ProgramServers {
   readonly #pool: ServerPool;
@@ -32,14 +32,14 @@ export class ProgramServers {
   }
 
   /** Waits for a server that was never read, lazy or not: its tools are wanted. */
-  async wantTools(name: string, signal: AbortSignal | undefined): Promise<Lack> {
+  async wantTools(name: string, signal: AbortSignal | undefined): Promise<ToolsFault> {
     const server = this.#pool.want(name);
     if (!server.listed) await abortable(server.firstTry, signal);
     return () => (server.listed ? undefined : unavailable(server));
   }
 
   /** Waits for a server that was never read, within bounds: its tools are wanted beside those of others. */
-  async lookAt(name: string, { deadlineMs, startLazy, signal }: ListsWait): Promise<Lack> {
+  async lookAt(name: string, { deadlineMs, startLazy, signal }: ListsWait): Promise<ToolsFault> {
     const server = this.#pool.supervised(name);
     // A lazy one may sleep, and what is known of it from before is right.
     if (server === undefined || (server.spec.supervision.lazy && !startLazy)) return () => undefined;

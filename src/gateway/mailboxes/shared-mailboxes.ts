@@ -4,7 +4,7 @@ import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import type { MailboxesStatus } from "../../contracts/status.js";
 import type { Peer, PeerOptions } from "../../mailbox/broker/peer-connection.js";
 import type { Paired, Pairings } from "../../mailbox/pairing/pairings.js";
-import { Front, SharedBroker, SharedOperator } from "../../mailbox/shared/index.js";
+import { SharedBroker, SharedOperator, SharedPeerConnection } from "../../mailbox/shared/index.js";
 import type { Log } from "../../observe/log.js";
 import { systemClock } from "../../runtime/clock.js";
 import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
@@ -72,7 +72,7 @@ export async function openSharedMailboxes(parts: SharedMailboxesParts): Promise<
     pairings,
     openLocalLine,
     begin: (socket, { peer, identify, onEnd, onRefused }) =>
-      new Front(socket, { broker, peer, identify, held, onEnd, onRefused }),
+      new SharedPeerConnection(socket, { broker, peer, identify, held, onEnd, onRefused }),
     async redeem(code, name) {
       if (pairings.isPaused || pairings.knows(code)) return pairings.redeem(code, name);
       const body = Buffer.from(JSON.stringify({ code, name }));

@@ -9,7 +9,7 @@ import type { OwnToolName } from "../../contracts/names.js";
 import type { AcceptedPin, PinDiff, PinLine, RejectedPin } from "../../contracts/pins.js";
 import type { Target } from "../../contracts/server-spec.js";
 import type { SharedMap } from "../../contracts/store.js";
-import { accept, type ListedTool, type Pin, reject, ServerPins, type Sighting } from "../../policy/pins.js";
+import { accept, type ListedTool, type Pin, type PinToWrite, reject, ServerPins } from "../../policy/pins.js";
 import { Fault } from "../../protocol/errors.js";
 import { nearest } from "../../runtime/nearest.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
@@ -78,7 +78,7 @@ export class StoredPins {
    * Sightings whose records are yet to be written, the oldest first. Each is of another tool: of a server there are as
    * many as it may have pins.
    */
-  #waiting: { readonly server: string; readonly sighting: Sighting }[] = [];
+  #waiting: { readonly server: string; readonly pin: PinToWrite }[] = [];
   #isWriting = false;
 
   readonly #watchers = new Set<(change: PinChange) => void>();
@@ -183,12 +183,12 @@ export class StoredPins {
     // What came before of these tools is written before what comes now.
     if (this.#waiting.some((one) => one.server === server)) this.flush();
     const pins = this.#pinsOf(server);
-    const { sightings, differs } = pins.see(tools, this.#deps.wall());
+    const { toWrite, differs } = pins.see(tools, this.#deps.wall());
     for (const [key, record] of this.#unsaved) if (record.server === server) this.#write(key, record);
-    for (const sighting of sightings) this.#waiting.push({ server, sighting });
+    for (const pin of toWrite) this.#waiting.push({ server, pin });
     // A few are written at once. The first sight of thousands is the work of many turns: in force they are already.
     this.#writeSome();
-    this.#tell(server, sightings);
+    this.#tell(server, toWrite);
     if (differs) this.#announce(server);
     return { quarantined: pins.quarantined, differs };
   }
@@ -449,7 +449,7 @@ export class StoredPins {
     const waiting = this.#waiting;
     this.#waiting = [];
     try {
-      for (const { server, sighting } of waiting) this.#record(server, sighting);
+      for (const { server, pin } of waiting) this.#record(server, pin);
     } catch (error) {
       // The store was closed meanwhile: the next start pins what it finds.
       this.#deps.log("warn", `pins could not be kept: ${(error as Error).message}`);
@@ -484,7 +484,7 @@ export class StoredPins {
     return this.#unsaved.get(key) ?? this.#deps.map.get(key);
   }
 
-  #record(server: string, { tool, pin, definition }: Sighting): void {
+  #record(server: string, { tool, pin, definition }: PinToWrite): void {
     const before = this.#read(server, tool);
     const at = pin.changed === undefined ? pin.acceptedMs : pin.changed.seenMs;
     const room = MAX_KEPT_CHARS - (this.#kept.get(server) ?? 0);
@@ -540,9 +540,9 @@ export class StoredPins {
     for (const watcher of this.#watchers) setImmediate(watcher, change);
   }
 
-  #tell(server: string, sightings: readonly Sighting[]): void {
-    const names = (kind: Sighting["kind"]): OwnToolName[] =>
-      sightings.filter((one) => one.kind === kind).map(({ tool }) => tool);
+  #tell(server: string, toWrite: readonly PinToWrite[]): void {
+    const names = (kind: PinToWrite["kind"]): OwnToolName[] =>
+      toWrite.filter((one) => one.kind === kind).map(({ tool }) => tool);
     const [first, changed, restored] = [names("first"), names("changed"), names("restored")];
     const some = (tools: readonly OwnToolName[]) => this.#some(server, tools);
     if (first.length > 0) this.#deps.log("info", `server "${server}": pinned at first sight: ${some(first)}`);

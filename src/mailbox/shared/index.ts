@@ -1,5 +1,5 @@
 // What a gateway loads beside the broker where it shares mailboxes with others, in one piece.
 
-export { Front } from "./front.js";
 export { SharedBroker } from "./shared-broker.js";
 export { SharedOperator } from "./shared-operator.js";
+export { SharedPeerConnection } from "./shared-peer-connection.js";

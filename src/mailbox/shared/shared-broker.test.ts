@@ -9,9 +9,9 @@ import { KIB, MIB } from "../../runtime/sizes.js";
 import type { SocketEvents } from "../../sockets/socket.js";
 import type { Peer, PeerSocket } from "../broker/peer-connection.js";
 import { PeerConnection } from "../broker/peer-connection.js";
-import { Front } from "./front.js";
 import { PartitionLine, type PartitionLineEvents, type PeerIntroduction } from "./partition-line.js";
 import { SharedBroker } from "./shared-broker.js";
+import { SharedPeerConnection } from "./shared-peer-connection.js";
 
 const WORKER: Peer = { id: "worker", role: "dev", maySendTo: undefined };
 const HELLO = '{"kind":"hello","agent":{"session_id":"worker"},"version":1}';
@@ -64,12 +64,12 @@ class SlowSocket extends FakeSocket {
   }
 }
 
-function frontOn(
+function connectionOn(
   socket: FakeSocket,
   held: HeldBytes,
   serve: (peer: PeerSocket) => PeerConnection | undefined,
   left = () => {},
-): Front {
+): SharedPeerConnection {
   const broker = {
     serve: (_: number, peer: PeerSocket) => serve(peer),
     ownerOf: () => undefined,
@@ -77,7 +77,7 @@ function frontOn(
     moved: () => new Promise<void>(() => {}),
     now: () => 0,
   };
-  return new Front(socket, {
+  return new SharedPeerConnection(socket, {
     broker: {
       partitionOf: partitions.of,
       line: (partition: number, intro: PeerIntroduction, events: PartitionLineEvents) =>
@@ -167,10 +167,10 @@ describe("what one token may have of a broker on an engine", () => {
   it("is counted: what is said before a mailbox is open, until it is over [bounded]", async () => {
     const held = new HeldBytes(16 * MIB);
     const socket = new FakeSocket();
-    const front = frontOn(socket, held, () => undefined);
-    front.onMessage(Buffer.from(HELLO));
+    const connection = connectionOn(socket, held, () => undefined);
+    connection.onMessage(Buffer.from(HELLO));
     const deliver = (n: number) =>
-      front.onMessage(
+      connection.onMessage(
         Buffer.from(
           JSON.stringify({
             kind: "deliver",
@@ -198,7 +198,7 @@ describe("what one token may have of a broker on an engine", () => {
       deliver: async () => {},
     };
     const log = { debug() {}, info() {}, warn() {}, error() {} };
-    const front = frontOn(
+    const connection = connectionOn(
       socket,
       held,
       (peer) =>
@@ -212,10 +212,10 @@ describe("what one token may have of a broker on an engine", () => {
           onRefused() {},
         }),
     );
-    front.onMessage(Buffer.from(HELLO));
+    connection.onMessage(Buffer.from(HELLO));
     socket.waiting = 1 * MIB;
     for (let n = 0; n < 20; n++) {
-      front.onMessage(
+      connection.onMessage(
         Buffer.from(
           JSON.stringify({ kind: "deliver", to: `m-${n}`, message: { id: `i-${n}`, kind: "note", body: {} } }),
         ),
@@ -234,22 +234,22 @@ it("a peer that was sent away says nothing that counts, and has left, while its 
   const say = (socket: FakeSocket, text: string) => socket.events?.onMessage(Buffer.from(text));
   const begun = () => {
     const socket = new SlowSocket();
-    const front = frontOn(
+    const connection = connectionOn(
       socket,
       new HeldBytes(),
       () => undefined,
       () => left++,
     );
-    return { socket, front };
+    return { socket, connection };
   };
   const refused = begun();
   say(refused.socket, '{"kind":"subscribe"}');
   for (let n = 0; n < 3; n++) say(refused.socket, HELLO);
-  expect([refused.front.address, refused.socket.sent.length, left]).toEqual(["", 1, 1]);
+  expect([refused.connection.address, refused.socket.sent.length, left]).toEqual(["", 1, 1]);
   const expelled = begun();
   say(expelled.socket, HELLO);
-  expelled.front.expel("the token has ended");
-  expect([expelled.front.address, expelled.socket.closed, left]).toEqual(["worker", ["the token has ended"], 2]);
+  expelled.connection.expel("the token has ended");
+  expect([expelled.connection.address, expelled.socket.closed, left]).toEqual(["worker", ["the token has ended"], 2]);
   expelled.socket.events?.onClose("at last");
   expect(left).toBe(2);
 });

@@ -11,8 +11,8 @@ import type { Broker } from "../broker/broker.js";
 import { MailboxOperator } from "../broker/operator.js";
 import type { Peer, PeerConnection, PeerSocket } from "../broker/peer-connection.js";
 import { FrameStream } from "./frame-stream.js";
-import type { Front } from "./front.js";
 import { MOVED, PartitionLine, type PartitionLineEvents, type PeerIntroduction } from "./partition-line.js";
+import type { SharedPeerConnection } from "./shared-peer-connection.js";
 
 /** Streams of this kind carry frames of a peer to the owner of a partition. */
 const LINES = "mail.lines";
@@ -61,7 +61,7 @@ export class SharedBroker implements PartitionKeeper {
   readonly #open = new Map<number, OpenPartition>();
   readonly #lines = new Map<number, Set<PartitionLine>>();
   /** Those that know the bare frames alone. */
-  readonly #bare = new Set<Front>();
+  readonly #bare = new Set<SharedPeerConnection>();
   /** Lines to other brokers, by the id of the token. No more than there are lines. */
   readonly #linesOf = new Map<string, number>();
   readonly #ends: (() => void)[];
@@ -209,29 +209,29 @@ export class SharedBroker implements PartitionKeeper {
   // ── Bare peers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** It takes messages from now on, and may not say where else there are some. */
-  subscribed(front: Front): void {
+  subscribed(connection: SharedPeerConnection): void {
     // All others name the mailboxes that they wait for, at each connection anew.
-    if (!front.isBare) return;
-    this.#bare.add(front);
-    void this.#look([front]);
+    if (!connection.isBare) return;
+    this.#bare.add(connection);
+    void this.#look([connection]);
   }
 
-  left(front: Front): void {
-    this.#bare.delete(front);
+  left(connection: SharedPeerConnection): void {
+    this.#bare.delete(connection);
   }
 
   #lookForAll(): void {
-    const fronts = [...this.#bare].slice(0, MAX_SWEPT);
+    const connections = [...this.#bare].slice(0, MAX_SWEPT);
     // Those that are left over come first the next time.
-    for (const front of fronts) {
-      this.#bare.delete(front);
-      this.#bare.add(front);
+    for (const connection of connections) {
+      this.#bare.delete(connection);
+      this.#bare.add(connection);
     }
-    void this.#look(fronts);
+    void this.#look(connections);
   }
 
   /** Where there is something for them, besides at home. */
-  async #look(asked: readonly Front[]): Promise<void> {
+  async #look(asked: readonly SharedPeerConnection[]): Promise<void> {
     if (asked.length === 0) return;
     const addresses = asked.map(({ address }) => address);
     const tell = (found: readonly (readonly number[])[]) => {

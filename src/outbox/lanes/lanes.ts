@@ -8,7 +8,7 @@ import { LaneQuestions } from "./lane-questions.js";
 import { type CredentialOf, LaneTable } from "./lane-table.js";
 import { ASK_MS, HELD_LOOK_MS, MAX_CONFLICTS, MAX_RETRY_AFTER_MS, SWEEP_MS } from "./limits.js";
 import { Room } from "./room.js";
-import { hasten, missing, nextAway, triedFirst, triedLane } from "./server-waits.js";
+import { missing, nextAway, sendSooner, triedFirst, triedLane } from "./server-waits.js";
 import { goesAgain, isFromServer, mayHaveLeft, type Result, type Step } from "./step.js";
 import { STATE_WORDS, type WriteFacts, type WriteRecord } from "./write.js";
 
@@ -351,7 +351,7 @@ export class Lanes extends LaneQuestions {
       if (server !== undefined && one.name !== server) continue;
       if (one.away !== undefined) one.away.untilMs = 0;
       for (const lane of one.delayed) if (lane.hold?.kind === "quarantine") lane.lookMs = 0;
-      hasten(this.table, one);
+      sendSooner(this.table, one);
       this.table.look(one, this.#nowMs);
       this.#pump(one);
     }
@@ -363,7 +363,7 @@ export class Lanes extends LaneQuestions {
     this.#at(nowMs, wallMs);
     const one = this.table.servers.get(server);
     if (one !== undefined) {
-      hasten(this.table, one);
+      sendSooner(this.table, one);
       this.#pump(one);
     }
     return this.#done();

@@ -45,7 +45,7 @@ export function nextAway(
  * The server answers others: what waits because it did not is tried now, one write first. A wait after one that was cut short in
  * vain is not cut short: a server may answer others and still fail at these.
  */
-export function hasten(table: LaneTable, server: LaneServer): void {
+export function sendSooner(table: LaneTable, server: LaneServer): void {
   const { away, first } = server;
   if (away?.kind === "away" && !away.wasHastened) away.untilMs = 0;
   if (first !== undefined && (first.sending !== undefined || server.ready.has(first))) return;

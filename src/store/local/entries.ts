@@ -15,7 +15,7 @@ const PAGE_ENTRIES = 256;
 const PAGE_BYTES = 1 * MIB;
 
 /** What maps and logs need of the store that they belong to. */
-export interface Backing {
+export interface EntryStore {
   readonly path: string;
   /** Throws a StoreError when the store is closed. */
   env(): Env;
@@ -40,7 +40,7 @@ export function decode(path: string, json: string): unknown {
 
 /** Entries of [start, end) in pages, no cursor held between them. */
 export function* walk(
-  backing: Backing,
+  store: EntryStore,
   start: Buffer,
   end: Buffer,
   limit: number,
@@ -51,13 +51,13 @@ export function* walk(
     const page: Array<[Uint8Array, string]> = [];
     let bytes = 0;
     try {
-      for (const { key, value } of backing.env().getRange({ start: next, end, limit: Math.min(left, PAGE_ENTRIES) })) {
+      for (const { key, value } of store.env().getRange({ start: next, end, limit: Math.min(left, PAGE_ENTRIES) })) {
         page.push([key, value]);
         bytes += value.length;
         if (bytes >= PAGE_BYTES) break;
       }
     } catch (error) {
-      throw toStoreError(error, backing.path);
+      throw toStoreError(error, store.path);
     }
     const last = page.at(-1);
     if (last === undefined) return;
@@ -124,34 +124,34 @@ class Revisions<V> {
 
 export class StoredMap<V> implements SharedMap<V> {
   readonly name: string;
-  readonly #backing: Backing;
+  readonly #store: EntryStore;
   readonly #prefix: Buffer;
   /** Undefined until somebody compares or watches: most maps have one reader and writer, and pay for neither. */
   #revisions: Revisions<V> | undefined;
 
-  constructor(backing: Backing, name: string) {
+  constructor(store: EntryStore, name: string) {
     this.name = checkName(name);
-    this.#backing = backing;
+    this.#store = store;
     this.#prefix = prefixOf("map", name);
   }
 
   get(key: string): V | undefined {
-    const env = this.#backing.env();
+    const env = this.#store.env();
     let json: string | undefined;
     try {
       json = env.get(mapKey(this.#prefix, key));
     } catch (error) {
-      throw toStoreError(error, this.#backing.path);
+      throw toStoreError(error, this.#store.path);
     }
-    return json === undefined ? undefined : (decode(this.#backing.path, json) as V);
+    return json === undefined ? undefined : (decode(this.#store.path, json) as V);
   }
 
   async put(key: string, value: V): Promise<void> {
-    await this.#backing.submit([this.putWrite(key, value)]);
+    await this.#store.submit([this.putWrite(key, value)]);
   }
 
   async delete(key: string): Promise<void> {
-    await this.#backing.submit([this.deleteWrite(key)]);
+    await this.#store.submit([this.deleteWrite(key)]);
   }
 
   countRevisions(): Revisions<V> {
@@ -184,7 +184,7 @@ export class StoredMap<V> implements SharedMap<V> {
     const current = this.read(key);
     if (current?.revision !== expected) return undefined;
     const write = this.putWrite(key, value);
-    await this.#backing.submit([write]);
+    await this.#store.submit([write]);
     return write.change?.revision;
   }
 
@@ -195,13 +195,13 @@ export class StoredMap<V> implements SharedMap<V> {
     let end = after(base);
     if (from !== undefined) start = later(start, mapKey(this.#prefix, from));
     if (to !== undefined) end = earlier(end, mapKey(this.#prefix, to));
-    for (const [key, json] of walk(this.#backing, start, end, limit)) {
-      yield [mapKeyText(key, this.#prefix.length), decode(this.#backing.path, json) as V];
+    for (const [key, json] of walk(this.#store, start, end, limit)) {
+      yield [mapKeyText(key, this.#prefix.length), decode(this.#store.path, json) as V];
     }
   }
 
   putWrite(key: string, value: V): Write {
-    const write = encode(this.#backing.path, mapKey(this.#prefix, key), value);
+    const write = encode(this.#store.path, mapKey(this.#prefix, key), value);
     return this.#revisions === undefined ? write : { ...write, change: this.#revisions.change(key, value) };
   }
 
@@ -221,54 +221,54 @@ function earlier(a: Buffer, b: Buffer): Buffer {
 
 export class StoredLog implements OrderedLog {
   readonly name: string;
-  readonly #backing: Backing;
+  readonly #store: EntryStore;
   readonly #prefix: Buffer;
   #next: number;
 
-  constructor(backing: Backing, name: string) {
+  constructor(store: EntryStore, name: string) {
     this.name = checkName(name);
-    this.#backing = backing;
+    this.#store = store;
     this.#prefix = prefixOf("log", name);
     try {
-      const mark = backing.env().get(reachedKey(name));
-      let last = mark === undefined ? 0 : Number(decode(backing.path, mark));
+      const mark = store.env().get(reachedKey(name));
+      let last = mark === undefined ? 0 : Number(decode(store.path, mark));
       // Backwards: `start` is the far end then.
       const range = { start: after(this.#prefix), end: this.#prefix, reverse: true, limit: 1 };
-      for (const key of backing.env().getKeys(range)) last = Math.max(last, logSequence(key));
+      for (const key of store.env().getKeys(range)) last = Math.max(last, logSequence(key));
       this.#next = last + 1;
     } catch (error) {
-      throw toStoreError(error, backing.path);
+      throw toStoreError(error, store.path);
     }
   }
 
   async append(json: string): Promise<number> {
     const { sequence, write } = this.appendWrite(json);
-    await this.#backing.submit([write]);
+    await this.#store.submit([write]);
     return sequence;
   }
 
   appendWrite(json: string): { sequence: number; write: Write } {
-    const write = encoded(this.#backing.path, logKey(this.#prefix, this.#next), json);
+    const write = encoded(this.#store.path, logKey(this.#prefix, this.#next), json);
     return { sequence: this.#next++, write };
   }
 
   get(sequence: number): string | undefined {
-    const env = this.#backing.env();
+    const env = this.#store.env();
     try {
       return env.get(logKey(this.#prefix, sequence));
     } catch (error) {
-      throw toStoreError(error, this.#backing.path);
+      throw toStoreError(error, this.#store.path);
     }
   }
 
   *entries(from = 1, limit = Number.POSITIVE_INFINITY): IterableIterator<[number, string]> {
-    for (const [key, json] of walk(this.#backing, logKey(this.#prefix, from), after(this.#prefix), limit)) {
+    for (const [key, json] of walk(this.#store, logKey(this.#prefix, from), after(this.#prefix), limit)) {
       yield [logSequence(key), json];
     }
   }
 
   async remove(sequence: number): Promise<void> {
-    await this.#backing.submit(this.removeWrites(sequence));
+    await this.#store.submit(this.removeWrites(sequence));
   }
 
   removeWrites(sequence: number): Write[] {

@@ -20,7 +20,7 @@ import { MIB } from "../../runtime/sizes.js";
 import { ownOf } from "../checks.js";
 import { corrupt, StoreError, toStoreError } from "../store-error.js";
 import { Committer, envStats, fileEnd, usedBytes, type Write } from "./committer.js";
-import { type Backing, decode, StoredLog, StoredMap, walk } from "./entries.js";
+import { decode, type EntryStore, StoredLog, StoredMap, walk } from "./entries.js";
 import { checkHeader, ENV_OPTIONS, type Env, prepareLockFile } from "./env.js";
 import { after, parseKey, prefixOf } from "./keys.js";
 import { MIGRATIONS, type Migration, migrate } from "./migrations.js";
@@ -109,7 +109,7 @@ function told(commit: Promise<void>, writes: readonly Write[]): Promise<void> {
   return done;
 }
 
-class LmdbStore implements Store, Backing {
+class LmdbStore implements Store, EntryStore {
   readonly path: string;
   readonly #version: number;
   readonly #maxBytes: number;

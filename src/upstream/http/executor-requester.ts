@@ -5,7 +5,7 @@ import type { HttpHeader } from "../../executor/wire/protocol.js";
 import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } from "../../executor/wire/types.js";
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
-import { Bag, NOWHERE } from "../../runtime/table.js";
+import { IndexedSet, NOWHERE } from "../../runtime/table.js";
 import { executorFault } from "./faults.js";
 import { openPoolRequester } from "./pool-requester.js";
 import {
@@ -51,7 +51,7 @@ export class ExecutorRequester implements Requester {
   readonly shown: string;
   readonly way: ExecutorWay;
   readonly #origin: string;
-  readonly #open = new Bag<WiredExchange>();
+  readonly #open = new IndexedSet<WiredExchange>();
   #calls = 0;
   /** Calls beyond the bound wait in turn. As over our own network, one server cannot take all of the room. */
   readonly #waiting: WiredExchange[] = [];

@@ -7,7 +7,7 @@ import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/even
 import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
 import { secretsOf } from "../../runtime/redact/secrets-of.js";
-import { Bag, NOWHERE, Table } from "../../runtime/table.js";
+import { IndexedSet, NOWHERE, Table } from "../../runtime/table.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { judge, networkFault } from "./faults.js";
 import { HttpDestination, mediaType } from "./headers.js";
@@ -53,7 +53,7 @@ export class SseLink implements Link, ExchangeHandler {
   #status = 0;
   #headers: ResponseHeaders = {};
   readonly #body = new Pieces();
-  readonly #posts = new Bag<SsePost>();
+  readonly #posts = new IndexedSet<SsePost>();
   readonly #byTicket = new Table<number, SsePost>();
   readonly #barrier: InitializedBarrier = new InitializedBarrier(
     // Here the GET stream came first.

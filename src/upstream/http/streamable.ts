@@ -5,7 +5,7 @@ import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { systemClock } from "../../runtime/clock.js";
 import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
-import { Bag, Table } from "../../runtime/table.js";
+import { IndexedSet, Table } from "../../runtime/table.js";
 import { resultWithin } from "../../runtime/wait.js";
 import { FairLine } from "../link/fair-line.js";
 import type { LargeBody } from "../link/large-body.js";
@@ -55,7 +55,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
   #session: string | undefined;
   #version: string | undefined;
   #listen: GetStream | undefined;
-  readonly #calls = new Bag<HttpCall>();
+  readonly #calls = new IndexedSet<HttpCall>();
   readonly #byTicket = new Table<number, HttpCall>();
   /** Set once the session is gone: what was refused or came later waits here, to be sent on another link. */
   #draining: { fault: Fault; unsent: Map<number, { ticket: Ticket; fault: Fault }>; timer: NodeJS.Timeout } | undefined;

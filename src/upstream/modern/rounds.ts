@@ -19,7 +19,7 @@ import {
 } from "../../protocol/message.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { type MemberTexts, scanMembers } from "../../protocol/scan.js";
-import { Bag, NOWHERE } from "../../runtime/table.js";
+import { IndexedSet, NOWHERE } from "../../runtime/table.js";
 import { sleepUnref } from "../../runtime/wait.js";
 import type { CallSender } from "../link/own-call.js";
 import { toLegacyError } from "./translate.js";
@@ -45,7 +45,7 @@ const MARK = '"input_required"';
 
 export class InputRounds {
   readonly #sender: CallSender;
-  readonly #open = new Bag<CallInRounds>();
+  readonly #open = new IndexedSet<CallInRounds>();
 
   constructor(sender: CallSender) {
     this.#sender = sender;
@@ -91,7 +91,7 @@ class CallInRounds implements UpstreamCall {
   readonly caller: Caller;
   readonly #call: UpstreamCall;
   readonly #sender: CallSender;
-  readonly #open: Bag<CallInRounds>;
+  readonly #open: IndexedSet<CallInRounds>;
   place = NOWHERE;
   /** It is made when the agent is first asked: most calls end without. */
   #asking: AbortController | undefined;
@@ -105,7 +105,7 @@ class CallInRounds implements UpstreamCall {
   #done: boolean = false;
   inFlight: boolean = false;
 
-  constructor(call: UpstreamCall, caller: Caller, sender: CallSender, open: Bag<CallInRounds>) {
+  constructor(call: UpstreamCall, caller: Caller, sender: CallSender, open: IndexedSet<CallInRounds>) {
     this.#call = call;
     this.caller = caller;
     this.#sender = sender;

@@ -19,7 +19,7 @@ interface Watched {
   tooMuch(why: string): void;
 }
 
-export class HalfRead {
+export class UnfinishedMessages {
   /** Bytes by whose they are; nothing where there are none. */
   readonly #held = new Map<string, number>();
 

@@ -18,7 +18,7 @@ import type { UpstreamContext } from "./server-deps.js";
 const CONNECT_MS = 5_000;
 
 /** The server, as far as its sessions need it. */
-export interface BesideOptions {
+export interface ExtraSessionsOptions {
   readonly spec: ServerSpec;
   readonly clientInfo: HandshakeOffer["clientInfo"];
   readonly context: UpstreamContext;
@@ -37,12 +37,12 @@ export interface BesideOptions {
   onUnused(session: ServerDriver): void;
 }
 
-export class SessionsBeside {
-  readonly #options: BesideOptions;
+export class ExtraSessions {
+  readonly #options: ExtraSessionsOptions;
   readonly #sessions: ProfileSessions<ServerDriver>;
   readonly #tellers = new ListTellers<ServerDriver>();
 
-  constructor(options: BesideOptions) {
+  constructor(options: ExtraSessionsOptions) {
     this.#options = options;
     this.#sessions = new ProfileSessions((profile) => options.hasAgents(profile));
   }

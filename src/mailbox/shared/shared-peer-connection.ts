@@ -29,7 +29,7 @@ const MAX_WAITING_BYTES = 2 * MAX_UNACKED_BYTES;
 /** How often it is looked again how much is held for a connection, while that is much. */
 const RECOUNT_MS = 250;
 
-export interface FrontOptions {
+export interface SharedPeerConnectionOptions {
   /** What a connection needs of the broker that took it in. */
   readonly broker: Pick<SharedBroker, "partitionOf" | "line" | "subscribed" | "left">;
   readonly peer: Peer | undefined;
@@ -53,9 +53,9 @@ interface Extending {
   error: string | undefined;
 }
 
-export class Front implements SocketEvents {
+export class SharedPeerConnection implements SocketEvents {
   readonly #socket: PeerSocket;
-  readonly #options: FrontOptions;
+  readonly #options: SharedPeerConnectionOptions;
   readonly #timer: NodeJS.Timeout;
   readonly #lines = new Map<number, PartitionLine>();
   /** Credit that each of them has left, of those that know of it. */
@@ -80,7 +80,7 @@ export class Front implements SocketEvents {
   #recount: NodeJS.Timeout | undefined;
   #isOver = false;
 
-  constructor(socket: PeerSocket, options: FrontOptions) {
+  constructor(socket: PeerSocket, options: SharedPeerConnectionOptions) {
     this.#socket = socket;
     this.#options = options;
     this.#timer = awaitHello(socket, (why) => this.#refuse(why));
@@ -326,12 +326,12 @@ export class Front implements SocketEvents {
   #lineTo(partition: number): PartitionLine {
     const known = this.#lines.get(partition);
     if (known !== undefined) return known;
-    const front = this;
+    const connection = this;
     const line = this.#options.broker.line(partition, this.#intro as PeerIntroduction, {
       onFrame: (text) => this.#onFrame(partition, text),
       onClose: (code, reason) => this.#onLineClosed(code, reason),
       get waiting() {
-        return front.#socket.waiting;
+        return connection.#socket.waiting;
       },
       early: (bytes) => {
         this.#earlyBytes += bytes;
