@@ -51,22 +51,24 @@ const ALLOWED: Readonly<Record<string, string>> = {
   endpoint:
     "contracts contracts/engine endpoint/http endpoint/legacy endpoint/legacy/streams endpoint/modern endpoint/session protocol runtime runtime/memory",
   "endpoint/http":
-    "contracts contracts/engine endpoint/session protocol protocol/bytes runtime runtime/memory runtime/network runtime/turns runtime/words sockets",
+    "contracts contracts/engine endpoint/session protocol protocol/bytes runtime runtime/containers runtime/memory runtime/network runtime/turns runtime/words sockets",
   "endpoint/legacy":
-    "contracts contracts/engine endpoint/http endpoint/legacy/streams endpoint/session endpoint/stdio protocol runtime runtime/memory",
+    "contracts contracts/engine endpoint/http endpoint/legacy/streams endpoint/session endpoint/stdio protocol runtime runtime/containers runtime/memory",
   "endpoint/legacy/streams": "endpoint/http endpoint/session runtime runtime/memory",
   "endpoint/mailbox": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory",
-  "endpoint/modern": "contracts contracts/engine endpoint/http endpoint/session protocol runtime runtime/memory",
-  "endpoint/session": "contracts contracts/engine protocol protocol/bytes runtime runtime/memory",
+  "endpoint/modern":
+    "contracts contracts/engine endpoint/http endpoint/session protocol runtime runtime/containers runtime/memory",
+  "endpoint/session": "contracts contracts/engine protocol protocol/bytes runtime runtime/containers runtime/memory",
   "endpoint/stdio":
-    "contracts endpoint/modern endpoint/session protocol protocol/bytes runtime runtime/memory runtime/turns",
+    "contracts endpoint/modern endpoint/session protocol protocol/bytes runtime runtime/containers runtime/memory runtime/turns",
   "executor/allow": "runtime runtime/redact",
-  "executor/client": "executor/wire runtime runtime/network sockets",
+  "executor/client": "executor/wire runtime runtime/containers runtime/network sockets",
   credentials: "contracts protocol runtime runtime/network runtime/processes runtime/redact runtime/words",
   "executor/group": "contracts executor/wire runtime runtime/redact sockets",
   "executor/passed": "contracts executor/group executor/wire runtime sockets",
-  "executor/http": "executor/allow executor/wire runtime runtime/network runtime/redact runtime/words",
-  "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
+  "executor/http":
+    "executor/allow executor/wire runtime runtime/containers runtime/network runtime/redact runtime/words",
+  "executor/server": "executor/allow executor/http executor/wire runtime runtime/containers runtime/redact sockets",
   "executor/wire": "runtime runtime/redact runtime/words",
   gateway:
     "cache catalog config config/edit config/inputs contracts contracts/control contracts/engine control credentials endpoint endpoint/stdio executor/client executor/group executor/passed executor/wire gateway/diagnostics gateway/door gateway/engine gateway/logins gateway/mailboxes gateway/outbox gateway/placement gateway/runs gateway/sharing gateway/state mailbox/wire observe observe/calls observe/metrics observe/server-logs observe/telemetry pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes runtime/words sockets tokens upstream upstream/http",
@@ -90,7 +92,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "gateway/state":
     "contracts contracts/engine control/door credentials gateway/runs observe observe/audit pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
   mailbox: "runtime",
-  "mailbox/broker": "contracts mailbox mailbox/peer mailbox/wire observe runtime runtime/memory sockets",
+  "mailbox/broker":
+    "contracts mailbox mailbox/peer mailbox/wire observe runtime runtime/containers runtime/memory sockets",
   "mailbox/join": "mailbox/peer mailbox/wire runtime",
   "mailbox/peer": "mailbox/wire runtime sockets",
   "mailbox/pairing": "contracts mailbox protocol runtime runtime/words",
@@ -117,6 +120,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "protocol/bytes": "",
   "protocol/definitions": "protocol runtime/words",
   runtime: "runtime/memory runtime/network",
+  "runtime/containers": "runtime",
   "runtime/memory": "",
   "runtime/network": "",
   "runtime/processes": "runtime",
@@ -133,19 +137,19 @@ const ALLOWED: Readonly<Record<string, string>> = {
   upstream:
     "contracts contracts/engine mailbox/join protocol protocol/definitions runtime runtime/memory runtime/redact runtime/words upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/mailbox upstream/modern upstream/placed upstream/stdio upstream/supervise",
   "upstream/connection":
-    "contracts protocol protocol/bytes runtime runtime/memory runtime/redact upstream/era upstream/link upstream/modern upstream/supervise",
+    "contracts protocol protocol/bytes runtime runtime/containers runtime/memory runtime/redact upstream/era upstream/link upstream/modern upstream/supervise",
   "upstream/era": "contracts protocol runtime upstream/link",
   "upstream/http":
-    "contracts executor/wire protocol runtime runtime/memory runtime/network runtime/redact runtime/words upstream/era upstream/http/plain upstream/link",
+    "contracts executor/wire protocol runtime runtime/containers runtime/memory runtime/network runtime/redact runtime/words upstream/era upstream/http/plain upstream/link",
   "upstream/http/plain": "",
   "upstream/link": "contracts protocol protocol/bytes runtime runtime/redact runtime/turns",
   "upstream/lists": "contracts protocol protocol/bytes protocol/definitions runtime runtime/turns upstream/link",
   "upstream/mailbox":
-    "contracts mailbox/join mailbox/peer mailbox/wire protocol runtime runtime/memory runtime/redact runtime/words upstream/link",
-  "upstream/modern": "contracts protocol runtime upstream/era upstream/link upstream/lists",
+    "contracts mailbox/join mailbox/peer mailbox/wire protocol runtime runtime/containers runtime/memory runtime/redact runtime/words upstream/link",
+  "upstream/modern": "contracts protocol runtime runtime/containers upstream/era upstream/link upstream/lists",
   "upstream/placed": "contracts/engine protocol runtime runtime/memory upstream/link upstream/stdio",
   "upstream/stdio":
-    "contracts protocol runtime runtime/memory runtime/processes runtime/redact runtime/words upstream/link",
+    "contracts protocol runtime runtime/containers runtime/memory runtime/processes runtime/redact runtime/words upstream/link",
   "upstream/supervise": "contracts protocol runtime upstream/link",
 };
 

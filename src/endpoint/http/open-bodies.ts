@@ -2,8 +2,8 @@
 // have come.
 
 import type { Clock } from "../../runtime/clock.js";
+import { IndexedSet, type Placed } from "../../runtime/containers/table.js";
 import { KIB } from "../../runtime/sizes.js";
-import { IndexedSet, type Placed } from "../../runtime/table.js";
 import { RequestTurns } from "../../runtime/turns/request-turns.js";
 
 /** A body is looked at over so long a time. */

@@ -1,7 +1,7 @@
 // The POSTs of one endpoint that wait for their answers: keep-alive comments go to them, and a drain waits for them.
 
 import type { Clock } from "../../runtime/clock.js";
-import { IndexedSet, type Placed } from "../../runtime/table.js";
+import { IndexedSet, type Placed } from "../../runtime/containers/table.js";
 
 /** A POST that waits for its answer. */
 export interface WaitingPost extends Placed {

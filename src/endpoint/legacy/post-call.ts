@@ -8,7 +8,7 @@ import { replySize, spliced } from "../../protocol/arrived.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { type Reply, renderReply, type StreamReply } from "../../protocol/reply.js";
-import { NOWHERE } from "../../runtime/table.js";
+import { NOWHERE } from "../../runtime/containers/table.js";
 import type { Accepts } from "../http/checks.js";
 import { EVENT_STREAM_HEADERS } from "../http/sse.js";
 import type { WaitingPost, WaitingPosts } from "../http/waiting-posts.js";

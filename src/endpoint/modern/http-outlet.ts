@@ -7,7 +7,7 @@ import type { RequestMessage } from "../../protocol/message.js";
 import { ModernError, type RequestMeta } from "../../protocol/modern.js";
 import type { ParamHeader } from "../../protocol/param-headers.js";
 import type { Reply } from "../../protocol/reply.js";
-import { NOWHERE } from "../../runtime/table.js";
+import { NOWHERE } from "../../runtime/containers/table.js";
 import type { Accepts } from "../http/checks.js";
 import { cutConnection } from "../http/queued-answers.js";
 import { AT_ONCE_BYTES, type SlowReaders } from "../http/slow-readers.js";

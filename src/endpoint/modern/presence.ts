@@ -9,7 +9,7 @@ import type { JsonObject } from "../../protocol/jsonrpc.js";
 import { makeMessage, type RequestMessage } from "../../protocol/message.js";
 import { MODERN_VERSION } from "../../protocol/modern.js";
 import { isUndecided, type Reply } from "../../protocol/reply.js";
-import { IndexedSet, type Placed } from "../../runtime/table.js";
+import { IndexedSet, type Placed } from "../../runtime/containers/table.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { LastProfile } from "../session/profile.js";
 import { errorOf } from "./reply.js";

@@ -6,7 +6,7 @@ import type { Service } from "../../contracts/service.js";
 import { Fault } from "../../protocol/errors.js";
 import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage, ResponseMessage } from "../../protocol/message.js";
-import { Table } from "../../runtime/table.js";
+import { Table } from "../../runtime/containers/table.js";
 import type { LegacyCall } from "./call.js";
 import type { EndpointLimits } from "./limits.js";
 import { profileOf } from "./profile.js";

@@ -7,7 +7,7 @@ import { ErrorCode, type RpcError, type RpcId } from "../../protocol/jsonrpc.js"
 import type { NotificationMessage, RequestMessage } from "../../protocol/message.js";
 import type { RequestMeta } from "../../protocol/modern.js";
 import type { Reply } from "../../protocol/reply.js";
-import { Table } from "../../runtime/table.js";
+import { Table } from "../../runtime/containers/table.js";
 import { checkRequest } from "../modern/checks.js";
 import type { ModernEra } from "../modern/era.js";
 import type { Outlet } from "../modern/outlet.js";

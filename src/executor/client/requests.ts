@@ -1,9 +1,9 @@
 // The requests of a client: sends them over the conversation of the moment, and gives what comes back to the one that
 // it is for. Which conversation that is, and whether there is one, the client says.
 
+import { Table } from "../../runtime/containers/table.js";
 import { messageOf } from "../../runtime/expected-error.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
-import { Table } from "../../runtime/table.js";
 import type { Channel } from "../../sockets/channel.js";
 import { CreditBook } from "../../sockets/credit.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";

@@ -1,7 +1,7 @@
 // One request at the client, from before it is sent until its answer is told: order, pauses, what waits, and how it
 // ends. It knows no socket and no clock; who sends and grants for it is its owner.
 
-import { PieceQueue } from "../../runtime/piece-queue.js";
+import { PieceQueue } from "../../runtime/containers/piece-queue.js";
 import { CreditAccount } from "../../sockets/credit.js";
 import { MAX_QUEUED_BYTES } from "../../sockets/limits.js";
 import { MAX_QUEUED_DELTAS } from "../wire/limits.js";

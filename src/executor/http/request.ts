@@ -6,8 +6,8 @@ import { type ClientRequest, type Agent as HttpAgent, request as httpRequest, ty
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import { Readable } from "node:stream";
+import { NOWHERE, type Placed } from "../../runtime/containers/table.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
-import { NOWHERE, type Placed } from "../../runtime/table.js";
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_REDIRECTS, MAX_STREAMED_BODY_BYTES } from "../wire/limits.js";
 import type { HttpHeader } from "../wire/protocol.js";
 import { type Hop, redirected } from "../wire/redirect.js";

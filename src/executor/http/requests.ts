@@ -4,7 +4,7 @@
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { LookupFunction } from "node:net";
-import { IndexedSet } from "../../runtime/table.js";
+import { IndexedSet } from "../../runtime/containers/table.js";
 import type { Destinations } from "../allow/destinations.js";
 import { pinnedLookup, type Resolve, resolveBySystem } from "../allow/resolve.js";
 import { IDLE_REQUEST_MS, MAX_REQUESTS } from "../wire/limits.js";

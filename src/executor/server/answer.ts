@@ -2,9 +2,9 @@
 // Here is what all answers share, their queue for room, and the one that travels in a single message; delta-answer.ts has the
 // streamed one.
 
-import { PieceQueue } from "../../runtime/piece-queue.js";
+import { PieceQueue } from "../../runtime/containers/piece-queue.js";
+import { NOWHERE, type Placed } from "../../runtime/containers/table.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
-import { NOWHERE, type Placed } from "../../runtime/table.js";
 import { MAX_QUEUED_BYTES, MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { failure } from "../http/failure.js";
 import type { CheckedRequest, HttpRequests, RequestFailure, ResponseHandler } from "../http/requests.js";

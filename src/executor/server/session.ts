@@ -2,7 +2,7 @@
 // ends agreed to that, and is kept for a bounded time and in bounded number. How a socket comes to it is handshake.ts.
 
 import { randomUUID } from "node:crypto";
-import { IndexedSet, Table } from "../../runtime/table.js";
+import { IndexedSet, Table } from "../../runtime/containers/table.js";
 import { Channel, type ChannelEvents } from "../../sockets/channel.js";
 import { CreditBook } from "../../sockets/credit.js";
 import { Close, type Socket } from "../../sockets/socket.js";

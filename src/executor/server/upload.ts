@@ -2,7 +2,7 @@
 // never holds more than was granted.
 
 import { Readable } from "node:stream";
-import { PieceQueue } from "../../runtime/piece-queue.js";
+import { PieceQueue } from "../../runtime/containers/piece-queue.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import { CreditAccount, type CreditBook } from "../../sockets/credit.js";
 import { MAX_STREAMED_BODY_BYTES } from "../wire/limits.js";

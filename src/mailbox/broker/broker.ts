@@ -10,11 +10,12 @@ import { ownerOf } from "../wire/address.js";
 import type { Deliver, LiveFrame, MessageName } from "../wire/frames.js";
 import { DeliveryRefusal, endText, refusalOf } from "./broker-texts.js";
 import { isDeadLetter } from "./dead-letters.js";
+import { DueMailboxes } from "./due-mailboxes.js";
+import { EndWrites } from "./end-writes.js";
 import { HandOuts } from "./hand-outs.js";
-import { Heap } from "./heap.js";
-import { DEAD_SWEEP_MS, DEFAULT_END_MS, IDLE_LOOK_MS, LONGEST_WAIT_MS, MAX_END_MS, RETRY_MS } from "./limits.js";
+import { DEAD_SWEEP_MS, DEFAULT_END_MS, IDLE_LOOK_MS, MAX_END_MS, RETRY_MS } from "./limits.js";
 import { LivePeers, type MailSender } from "./live-peers.js";
-import { EndWrites, MailStore } from "./mail-store.js";
+import { MailStore } from "./mail-store.js";
 import {
   type Answerable,
   BindWrite,
@@ -77,11 +78,8 @@ export class Broker {
   readonly #letters = new Map<string, Letter>();
   /** What is on its way to the store. */
   readonly #storing = new Map<string, Storing>();
-  readonly #due = new Heap<"dueAt", Mailbox>("dueAt", (a, b) => a.dueMs < b.dueMs);
+  readonly #due: DueMailboxes;
   readonly #sweep: NodeJS.Timeout;
-  #timer: NodeJS.Timeout | undefined;
-  /** When it goes off. */
-  #timerMs = Number.POSITIVE_INFINITY;
   #isClosed: boolean = false;
 
   constructor({ store, clock, log, knows, mayAct = () => true, room }: BrokerOptions) {
@@ -91,6 +89,7 @@ export class Broker {
     const resume = (mailbox: Mailbox, consumer: Consumer) => this.pause(mailbox.address, consumer, false);
     const look = (mailbox: Mailbox) => this.#look(mailbox);
     const isOurs = () => !this.#isClosed && mayAct();
+    this.#due = new DueMailboxes(clock, look);
     this.#handOuts = new HandOuts({ mail: this.#mail, clock, log, mayAct: isOurs, resume, look });
     this.#ends = new EndWrites(this.#mail, isOurs);
     this.peers = new LivePeers(() => clock.wall());
@@ -414,10 +413,8 @@ export class Broker {
     const { queue } = mailbox;
     if (!this.#mayAct()) {
       // It is not known whose the mailboxes are: a broker that has lost them is closed, and one that has not looks again.
-      mailbox.dueMs = nowMs + RETRY_MS;
-      if (mailbox.dueAt < 0) this.#due.push(mailbox);
-      else this.#due.moved(mailbox);
-      this.#setTimer(nowMs);
+      this.#due.set(mailbox, nowMs + RETRY_MS);
+      this.#due.setTimer(nowMs);
       return;
     }
     for (const ended of queue.tick(nowMs)) this.#end(mailbox, ended);
@@ -432,7 +429,7 @@ export class Broker {
     if (unforeseen !== undefined) this.#handOuts.bind(mailbox, unforeseen);
     mailbox.dueMs = queue.nextDueMs ?? Number.POSITIVE_INFINITY;
     this.#rest(mailbox, nowMs);
-    this.#setTimer(nowMs);
+    this.#due.setTimer(nowMs);
   }
 
   /** What is not used any more is forgotten. */
@@ -443,9 +440,7 @@ export class Broker {
       return;
     }
     // Nothing is due in one whose owner may only still answer.
-    if (mailbox.queue.isIdle) mailbox.dueMs = nowMs + IDLE_LOOK_MS;
-    if (mailbox.dueAt < 0) this.#due.push(mailbox);
-    else this.#due.moved(mailbox);
+    this.#due.set(mailbox, mailbox.queue.isIdle ? nowMs + IDLE_LOOK_MS : mailbox.dueMs);
   }
 
   /** A message ended without being finished: it goes, and whoever waits for its answer is told, unless that one has it. */
@@ -565,28 +560,11 @@ export class Broker {
     };
   }
 
-  #setTimer(nowMs: number): void {
-    const due = this.#due.peek()?.dueMs ?? Number.POSITIVE_INFINITY;
-    // A timer that is too early finds nothing to do, and sets the next.
-    if (due === Number.POSITIVE_INFINITY || this.#isClosed || this.#timerMs <= due) return;
-    clearTimeout(this.#timer);
-    const waitMs = Math.min(Math.max(due - nowMs, 1), LONGEST_WAIT_MS);
-    this.#timerMs = nowMs + waitMs;
-    this.#timer = setTimeout(() => this.#onTime(), waitMs).unref();
-  }
-
-  #onTime(): void {
-    this.#timerMs = Number.POSITIVE_INFINITY;
-    const nowMs = this.#clock.now();
-    for (let top = this.#due.peek(); top !== undefined && top.dueMs <= nowMs; top = this.#due.peek()) this.#look(top);
-    this.#setTimer(nowMs);
-  }
-
   close(): void {
     this.#isClosed = true;
     this.#account?.close();
     this.#ends.close();
-    clearTimeout(this.#timer);
+    this.#due.close();
     clearInterval(this.#sweep);
   }
 }

@@ -1,11 +1,11 @@
 // A broker's mailboxes, and one of them: its queue, the consumers that take from it, how they are reached and what is on its way to each (their
 // subscriptions), and whom its owner may answer. No I/O: the broker writes, and says here what came of it.
 
+import { Counts } from "../../runtime/containers/counts.js";
 import type { RoomAccount } from "../../runtime/memory/shared-room.js";
 import { ownerOf } from "../wire/address.js";
 import type { MessageName } from "../wire/frames.js";
 import { DeliveryRefusal } from "./broker-texts.js";
-import { Counts } from "./counts.js";
 import { MAX_ANSWERABLE, MAX_MAILBOXES, QUEUE_LIMITS } from "./limits.js";
 import { MailboxQueue } from "./queue.js";
 import { type Consumer, type HandOut, keyOf, type QueuedMessage } from "./queue-terms.js";

@@ -5,10 +5,10 @@
 // The words: a consumer is a connection that takes messages, as far as it decides who gets what; a holding is what the
 // queue knows of one that is attached: the messages that it has, and how many more it may.
 
+import { Counts } from "../../runtime/containers/counts.js";
+import { Heap } from "../../runtime/containers/heap.js";
 import type { RoomAccount } from "../../runtime/memory/shared-room.js";
 import { KIB } from "../../runtime/sizes.js";
-import { Counts } from "./counts.js";
-import { Heap } from "./heap.js";
 import {
   ANYBODY,
   type Binding,

@@ -7,7 +7,7 @@ import type { WayNotes } from "../../contracts/service.js";
 import type { MessageKey, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { faultReply } from "../../protocol/reply.js";
-import { Table } from "../../runtime/table.js";
+import { Table } from "../../runtime/containers/table.js";
 import { mayTake } from "../link/fair-line.js";
 import type { Link, Ticket } from "../link/link.js";
 import { callToRepeat } from "../modern/rounds.js";

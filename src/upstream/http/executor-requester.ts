@@ -4,8 +4,8 @@
 import type { HttpHeader } from "../../executor/wire/protocol.js";
 import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } from "../../executor/wire/types.js";
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
+import { IndexedSet, NOWHERE } from "../../runtime/containers/table.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
-import { IndexedSet, NOWHERE } from "../../runtime/table.js";
 import { executorFault } from "./faults.js";
 import { openPoolRequester } from "./pool-requester.js";
 import {

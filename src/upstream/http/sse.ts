@@ -4,10 +4,10 @@
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault, type FaultReason } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
+import { IndexedSet, NOWHERE, Table } from "../../runtime/containers/table.js";
 import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
 import { secretsOf } from "../../runtime/redact/secrets-of.js";
-import { IndexedSet, NOWHERE, Table } from "../../runtime/table.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { judge, networkFault } from "./faults.js";
 import { HttpDestination, mediaType } from "./headers.js";

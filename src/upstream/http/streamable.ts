@@ -4,8 +4,8 @@
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { systemClock } from "../../runtime/clock.js";
+import { IndexedSet, Table } from "../../runtime/containers/table.js";
 import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
-import { IndexedSet, Table } from "../../runtime/table.js";
 import { resultWithin } from "../../runtime/wait.js";
 import { FairLine } from "../link/fair-line.js";
 import type { LargeBody } from "../link/large-body.js";

@@ -19,7 +19,7 @@ import {
 } from "../../protocol/message.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { type MemberTexts, scanMembers } from "../../protocol/scan.js";
-import { IndexedSet, NOWHERE } from "../../runtime/table.js";
+import { IndexedSet, NOWHERE } from "../../runtime/containers/table.js";
 import { sleepUnref } from "../../runtime/wait.js";
 import type { CallSender } from "../link/own-call.js";
 import { toLegacyError } from "./translate.js";

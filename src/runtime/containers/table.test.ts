@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { histories } from "../../test/faults/length.js";
+import { histories } from "../../../test/faults/length.js";
 import { IndexedSet, NOWHERE, Table } from "./table.js";
 
 const key = fc.oneof(fc.integer({ min: -5, max: 40 }), fc.integer({ min: -5, max: 40 }).map(String), fc.double());

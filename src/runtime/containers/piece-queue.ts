@@ -1,7 +1,7 @@
 // Pieces of a body that wait for their reader, oldest first. A peer that sends its body byte by byte must not cost a
 // hundred times its bytes, so where many wait, small ones are put together.
 
-import { KIB } from "./sizes.js";
+import { KIB } from "../sizes.js";
 
 /** What a piece costs besides its bytes is of no weight from this size on. */
 const SMALL_BYTES = 1 * KIB;
