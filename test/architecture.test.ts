@@ -111,7 +111,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "observe/trace": "contracts protocol",
   outbox: "contracts observe/trace outbox/lanes protocol runtime runtime/words",
   "outbox/lanes": "contracts protocol runtime",
-  "outbox/shared": "contracts contracts/engine outbox outbox/lanes protocol runtime",
+  "outbox/shared": "contracts contracts/engine outbox outbox/lanes protocol runtime runtime/words",
   pipeline:
     "cache catalog contracts contracts/engine observe observe/trace pipeline/tasks policy protocol runtime runtime/memory",
   "pipeline/tasks": "contracts protocol",
@@ -130,8 +130,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   sockets: "runtime runtime/network runtime/redact runtime/turns",
   store: "contracts runtime",
   "store/local": "contracts runtime store",
-  "store/commits": "contracts runtime runtime/turns store",
-  "store/nats": "contracts contracts/engine runtime store store/commits",
+  "store/commits": "contracts runtime runtime/turns runtime/words store",
+  "store/nats": "contracts contracts/engine runtime runtime/words store store/commits",
   "store/ownership": "contracts contracts/engine runtime store",
   tokens: "contracts runtime runtime/words",
   upstream:

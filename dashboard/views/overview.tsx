@@ -3,6 +3,7 @@
 import { computed } from "@preact/signals";
 import type { AsksAnswer } from "../../src/contracts/control/asks.js";
 import type { HistoryAnswer } from "../../src/contracts/control/history.js";
+import { percent } from "../../src/runtime/words/amounts.js";
 import { ActButton } from "../act-button.js";
 import { timeText } from "../call-words.js";
 import { config, executors, gateway, isBroker, mailboxes, outbox, power, servers, shares } from "../model.js";
@@ -132,7 +133,7 @@ function Numbers({ inFlight }: { inFlight: number }) {
           href={
             now.errorsAMinute > 0 || errors.some((count) => count > 0) ? "/calls?failed=true&group=reason" : undefined
           }
-          value={`${failed.toFixed(failed > 0 && failed < 10 ? 1 : 0)} %`}
+          value={percent(failed)}
         >
           <Sparkline values={errors} label={`Failed calls a minute in the last hour, at most ${Math.max(...errors)}`} />
         </Figure>

@@ -1,6 +1,7 @@
 // How text looks on a terminal: colours where they help, tables whose columns line up.
 
 import { visible } from "../../runtime/visible.js";
+import { seconds } from "../../runtime/words/amounts.js";
 import type { Io } from "../line/io.js";
 
 /** As git shows hashes, and a little more; long enough for `--hash`. */
@@ -185,7 +186,7 @@ export function count(n: number, noun: string): string {
 /** `850 ms`, `2.4 s`, `3 min`. */
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
-  return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
+  return ms < 100_000 ? seconds(ms) : `${Math.round(ms / 60_000)} min`;
 }
 
 /** How long something has been up: `45 s`, `12 min`, `5 h`, `3 days`. */

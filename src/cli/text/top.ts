@@ -3,6 +3,7 @@
 import type { CallUnderWay } from "../../contracts/control/calls.js";
 import type { HistoryAnswer, ServerSummary } from "../../contracts/control/history.js";
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
+import { percent } from "../../runtime/words/amounts.js";
 import type { Io } from "../line/io.js";
 import { count, duration, fittedTable, heading, longDuration, type Style, screenLines, styleOf } from "./print.js";
 import { isInTrouble, stateText } from "./status.js";
@@ -146,10 +147,6 @@ function byMinute(calls: readonly number[]): number[] {
   const minutes: number[] = [];
   for (let i = 0; i < calls.length; i += 6) minutes.push(calls.slice(i, i + 6).reduce((sum, one) => sum + one, 0));
   return minutes;
-}
-
-function percent(share: number): string {
-  return `${share > 0 && share < 10 ? share.toFixed(1) : Math.round(share)} %`;
 }
 
 /** `-` where nothing was called. */

@@ -15,6 +15,7 @@ import { faultReply } from "../../protocol/reply.js";
 import type { Clock } from "../../runtime/clock.js";
 import { messageOf } from "../../runtime/expected-error.js";
 import { resultWithin, toldWithin } from "../../runtime/wait.js";
+import { seconds } from "../../runtime/words/amounts.js";
 import { isAnswer } from "../answers.js";
 import type { WriteFacts } from "../lanes/write.js";
 import type { OutboxOperations } from "../operator.js";
@@ -369,11 +370,11 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
       await this.#moved(partition, Math.min(leftMs, this.#lookMs));
     }
     if (isOver) return;
-    const seconds = PASS_MS / 1000;
+    const time = `${PASS_MS / 1000} s`;
     if (!isAsked) {
-      return refuse(notSent(`no gateway had this server's writes in hand for ${seconds} s. Call again.`));
+      return refuse(notSent(`no gateway had this server's writes in hand for ${time}. Call again.`));
     }
-    refuse(unknown(`the gateway that keeps this server's writes did not answer for ${seconds} s.`));
+    refuse(unknown(`the gateway that keeps this server's writes did not answer for ${time}.`));
   }
 
   /** Resolves when it was heard, or could not be. Who does not have it has nothing to take back. */
@@ -456,7 +457,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     if (state === "connected" || nowMs - sinceMs < AWAY_MS) return undefined;
     const what = "there is no connection to the engine that this server's writes are kept in.";
     if (nextTryMs === undefined) return what;
-    return `${what} The next try to reach it is in ${(Math.max(0, nextTryMs - nowMs) / 1000).toFixed(1)} s.`;
+    return `${what} The next try to reach it is in ${seconds(Math.max(0, nextTryMs - nowMs))}.`;
   }
 
   /** Resolves when the owner may be another, or after so long. Those that wait go on in the order in which they came. */
