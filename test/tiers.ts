@@ -74,6 +74,7 @@ export const INTEGRATION: readonly string[] = [
   "src/mailbox/broker/broker.test.ts",
   "src/mailbox/broker/operator.test.ts",
   "src/mailbox/peer/line.test.ts",
+  "src/mailbox/share/journal-shares.test.ts",
   "src/runtime/addresses.test.ts",
   "src/runtime/state-dir.test.ts",
   "src/sockets/dial.test.ts",

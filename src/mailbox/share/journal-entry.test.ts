@@ -148,8 +148,21 @@ describe("what a sharer does with a message", () => {
 
   it("names the limit that a full journal has reached [bounded]", () => {
     const limits = { entries: 10, bytes: 1_000 };
-    expect(fullness({ entries: 9, bytes: 999 }, limits)).toBeUndefined();
-    expect(fullness({ entries: 10, bytes: 0 }, limits)).toContain("10 calls");
-    expect(fullness({ entries: 0, bytes: 1_000 }, limits)).toContain("1000 bytes");
+    const of = (entries: number, bytes: number) =>
+      fullness({ entries, bytes }, { entries: 0, bytes: 0 }, limits, "worker-1");
+    expect(of(9, 999)).toBeUndefined();
+    expect(of(10, 0)).toContain("is full: it keeps 10 calls,");
+    expect(of(0, 1_000)).toContain("is full: it keeps 1000 bytes of replies,");
+  });
+
+  it("names the worker that has its half of the journal, by calls or by bytes [bounded]", () => {
+    const limits = { entries: 10, bytes: 1_000 };
+    const of = (entries: number, bytes: number) =>
+      fullness({ entries: 9, bytes: 999 }, { entries, bytes }, limits, "worker-1");
+    expect(of(4, 499)).toBeUndefined();
+    expect(of(5, 0)).toContain('no more room for "worker-1": it keeps 5 calls of one worker, half of all,');
+    expect(of(0, 500)).toContain(
+      'no more room for "worker-1": it keeps 500 bytes of replies of one worker, half of all,',
+    );
   });
 });

@@ -73,14 +73,29 @@ export interface JournalLimits {
   readonly bytes: number;
 }
 
-/** Why no further call may begin; undefined where there is room. A living entry is never forgotten for a new one. */
-export function fullness({ entries, bytes }: JournalLimits, limits: JournalLimits): string | undefined {
-  const what =
-    entries >= limits.entries
-      ? `${limits.entries} calls`
-      : bytes >= limits.bytes
-        ? `${limits.bytes} bytes of replies`
-        : undefined;
-  if (what === undefined) return undefined;
-  return `The sharer's journal is full: it keeps ${what} until ten minutes after their end. Not run; try again later.`;
+/**
+ * Why no further call of this worker may begin, by what is kept in all and what of it is the worker's own; undefined where there is room. A
+ * living entry is never forgotten for a new one. No worker has more than half: one that fills its own part keeps nobody else out.
+ */
+export function fullness(
+  used: JournalLimits,
+  own: JournalLimits,
+  limits: JournalLimits,
+  worker: string,
+): string | undefined {
+  const full = reached(used, limits.entries, limits.bytes);
+  if (full !== undefined) return refusal("is full", full, "");
+  const share = reached(own, limits.entries / 2, limits.bytes / 2);
+  return share === undefined
+    ? undefined
+    : refusal(`has no more room for "${worker}"`, share, " of one worker, half of all");
+}
+
+function reached(kept: JournalLimits, entries: number, bytes: number): string | undefined {
+  if (kept.entries >= entries) return `${entries} calls`;
+  return kept.bytes >= bytes ? `${bytes} bytes of replies` : undefined;
+}
+
+function refusal(state: string, what: string, whose: string): string {
+  return `The sharer's journal ${state}: it keeps ${what}${whose}, until ten minutes after their end. Not run; try again later.`;
 }

@@ -44,6 +44,28 @@ export interface JournalOptions {
   readonly limits?: JournalLimits;
 }
 
+/** A message, as the journal has to know it. */
+export interface JournalCall {
+  readonly key: string;
+  /** The id of the token of the worker that sent it, by which shares are counted. */
+  readonly owner: string;
+  readonly digest: string;
+  readonly endMs: number;
+}
+
+/**
+ * What is kept of an entry beside it: the bytes of its reply, and whose it is. A number alone was written before shares were counted: that
+ * counts among all, and to nobody.
+ */
+type Weight = number | readonly [bytes: number, owner: string];
+
+interface Used {
+  entries: number;
+  bytes: number;
+}
+
+const NOTHING: Used = { entries: 0, bytes: 0 };
+
 /** The journal takes no more calls: why, in words for whoever called. */
 export class JournalFull extends ExpectedError {
   override readonly name = "JournalFull";
@@ -57,15 +79,17 @@ export class Journal {
   readonly #clock: Clock;
   readonly #limits: JournalLimits;
   readonly #entries: DurableMap<JournalEntry>;
-  /** The bytes of each entry, by its end and its key, so that what is over is found in order. */
-  readonly #ends: DurableMap<number>;
+  /** What each entry weighs, by its end and its key, so that what is over is found in order. */
+  readonly #ends: DurableMap<Weight>;
   /** In base64, as they travel, by the key of the entry and their number. */
   readonly #parts: DurableMap<string>;
   /** Wall time at the start. From there it goes by the steady clock: a calendar that is set forgets no entry. */
   readonly #startMs: number;
   /** Entries whose parts are being taken out. There are no more than replies that are drawn at a time. */
   readonly #drawing = new Set<string>();
-  #used: { entries: number; bytes: number } = { entries: 0, bytes: 0 };
+  readonly #used: Used = { entries: 0, bytes: 0 };
+  /** Of each worker that has any: not more than there are entries. */
+  readonly #usedBy = new Map<string, Used>();
 
   private constructor({ store, clock, limits = DEFAULT_JOURNAL_LIMITS }: JournalOptions, id: string) {
     this.id = id;
@@ -73,13 +97,10 @@ export class Journal {
     this.#clock = clock;
     this.#limits = limits;
     this.#entries = store.map<JournalEntry>("journal");
-    this.#ends = store.map<number>("journal-ends");
+    this.#ends = store.map<Weight>("journal-ends");
     this.#parts = store.map<string>("journal-parts");
     this.#startMs = clock.wall() - clock.now();
-    for (const [, bytes] of this.#ends.entries()) {
-      this.#used.entries++;
-      this.#used.bytes += bytes;
-    }
+    for (const [, weight] of this.#ends.entries()) this.#count(ownerIn(weight), 1, bytesIn(weight));
   }
 
   static async open(options: JournalOptions): Promise<Journal> {
@@ -129,45 +150,48 @@ export class Journal {
   }
 
   /** Resolves when it is on disk: the tool may be sent its call then. Throws a JournalFull, or what the store throws. */
-  async start(key: string, digest: string, endMs: number, what: string): Promise<void> {
-    const full = fullness(this.#used, this.#limits);
-    if (full !== undefined) throw new JournalFull(full);
-    this.#used.entries++;
+  async start({ key, owner, digest, endMs }: JournalCall, what: string): Promise<void> {
+    this.#demandRoom(owner, 0);
+    this.#count(owner, 1, 0);
     try {
       await this.#store.batch((batch) => {
         batch.put(this.#entries, key, { state: "started", digest, endMs, what });
-        batch.put(this.#ends, endKey(endMs, key), 0);
+        batch.put(this.#ends, endKey(endMs, key), [0, owner]);
       });
     } catch (error) {
-      this.#used.entries--;
+      this.#count(owner, -1, 0);
       throw error;
     }
   }
 
+  /** For one more call; or for so many bytes of a reply, whose call is counted already. */
+  #demandRoom(owner: string, bytes: number): void {
+    const own = this.#usedBy.get(owner) ?? NOTHING;
+    const full =
+      bytes === 0
+        ? fullness(this.#used, own, this.#limits, owner)
+        : fullness(withReply(this.#used, bytes), withReply(own, bytes), this.#limits, owner);
+    if (full !== undefined) throw new JournalFull(full);
+  }
+
   /** Resolves when it is on disk. `hadStarted` says whether it has an entry already. */
-  async finish(key: string, digest: string, endMs: number, body: string, hadStarted: boolean): Promise<void> {
+  async finish({ key, owner, digest, endMs }: JournalCall, body: string, hadStarted: boolean): Promise<void> {
     const size = Buffer.byteLength(body);
     const bytes = size <= SHORT_REPLY_BYTES ? 0 : size;
     await this.#store.batch((batch) => {
       batch.put(this.#entries, key, { state: "finished", digest, endMs, reply: body });
       // It was written with its start, and says the same.
-      if (!hadStarted || bytes > 0) batch.put(this.#ends, endKey(endMs, key), bytes);
+      if (!hadStarted || bytes > 0) batch.put(this.#ends, endKey(endMs, key), [bytes, owner]);
     });
-    this.#count(hadStarted ? 0 : 1, bytes);
+    this.#count(owner, hadStarted ? 0 : 1, bytes);
   }
 
   /** Keeps a reply in parts, for somebody who draws them. */
-  async finishLarge(
-    key: string,
-    digest: string,
-    endMs: number,
-    reply: Buffer,
-    hadStarted: boolean,
-  ): Promise<LargeReply> {
-    const full = fullness({ entries: 0, bytes: this.#used.bytes + reply.length }, this.#limits);
-    if (full !== undefined) throw new JournalFull(full);
+  async finishLarge(call: JournalCall, reply: Buffer, hadStarted: boolean): Promise<LargeReply> {
+    const { key, owner, digest, endMs } = call;
+    this.#demandRoom(owner, reply.length);
     // Before it is written: others look meanwhile whether there is room.
-    this.#count(hadStarted ? 0 : 1, reply.length);
+    this.#count(owner, hadStarted ? 0 : 1, reply.length);
     let isFound = false;
     try {
       const commit = PARTS_A_COMMIT * PART_BYTES;
@@ -175,7 +199,7 @@ export class Journal {
         const until = Math.min(from + commit, reply.length);
         await this.#store.batch((batch) => {
           // With the first of them, so that parts whose writing breaks off are found, and counted, until their time has come.
-          if (from === 0) batch.put(this.#ends, endKey(endMs, key), reply.length);
+          if (from === 0) batch.put(this.#ends, endKey(endMs, key), [reply.length, owner]);
           for (let at = from; at < until; at += PART_BYTES) {
             const part = reply.toString("base64", at, Math.min(at + PART_BYTES, reply.length));
             batch.put(this.#parts, partKey(key, at / PART_BYTES), part);
@@ -189,14 +213,23 @@ export class Journal {
       });
       return large;
     } catch (error) {
-      if (!isFound) this.#count(hadStarted ? 0 : -1, -reply.length);
+      if (!isFound) this.#count(owner, hadStarted ? 0 : -1, -reply.length);
       throw error;
     }
   }
 
-  #count(entries: number, bytes: number): void {
+  #count(owner: string | undefined, entries: number, bytes: number): void {
     this.#used.entries += entries;
     this.#used.bytes += bytes;
+    if (owner === undefined) return;
+    let own = this.#usedBy.get(owner);
+    if (own === undefined) {
+      own = { entries: 0, bytes: 0 };
+      this.#usedBy.set(owner, own);
+    }
+    own.entries += entries;
+    own.bytes += bytes;
+    if (own.entries === 0) this.#usedBy.delete(owner);
   }
 
   /** A piece of a large reply from this offset on, in base64, which ends with its part at the latest. */
@@ -217,14 +250,15 @@ export class Journal {
     if (!isLarge || this.#drawing.has(key)) return;
     this.#drawing.add(key);
     const end = endKey(entry.endMs, key);
-    const bytes = this.#ends.get(end) ?? 0;
+    const weight = this.#ends.get(end) ?? 0;
+    const owner = ownerIn(weight);
     try {
       await this.#store.batch((batch) => {
         this.#dropParts(batch, key);
-        batch.put(this.#ends, end, 0);
+        batch.put(this.#ends, end, owner === undefined ? 0 : [0, owner]);
       });
       // What is gone takes no room.
-      this.#used.bytes -= bytes;
+      this.#count(owner, 0, -bytesIn(weight));
     } finally {
       this.#drawing.delete(key);
     }
@@ -243,10 +277,7 @@ export class Journal {
         this.#dropParts(batch, key);
       }
     });
-    for (const [, bytes] of over) {
-      this.#used.entries--;
-      this.#used.bytes -= bytes;
-    }
+    for (const [, weight] of over) this.#count(ownerIn(weight), -1, -bytesIn(weight));
     return over.length === FORGOTTEN_A_SWEEP;
   }
 
@@ -255,6 +286,18 @@ export class Journal {
       batch.delete(this.#parts, partKey(key, number));
     }
   }
+}
+
+function withReply(used: JournalLimits, bytes: number): JournalLimits {
+  return { entries: 0, bytes: used.bytes + bytes };
+}
+
+function bytesIn(weight: Weight): number {
+  return typeof weight === "number" ? weight : weight[0];
+}
+
+function ownerIn(weight: Weight): string | undefined {
+  return typeof weight === "number" ? undefined : weight[1];
 }
 
 function partKey(key: string, number: number): string {

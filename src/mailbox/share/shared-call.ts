@@ -7,7 +7,7 @@ import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { BrokerLost } from "../peer/broker-error.js";
 import type { BrokerLine, SentMessage } from "../peer/line.js";
 import type { ReceivedMessage } from "../wire/broker-frames.js";
-import { type Journal, JournalFull } from "./journal.js";
+import { type Journal, type JournalCall, JournalFull } from "./journal.js";
 import { LARGE_BYTES } from "./limits.js";
 
 /** What calls of one sharer share. */
@@ -26,6 +26,8 @@ export interface CallKeeper {
 export interface SharedCallOptions {
   readonly keeper: CallKeeper;
   readonly key: string;
+  /** The id of the token of whoever sent it. */
+  readonly owner: string;
   readonly digest: string;
   readonly principal: Principal;
   readonly message: ReceivedMessage;
@@ -34,12 +36,14 @@ export interface SharedCallOptions {
   readonly endMs: number;
 }
 
-export class SharedCall implements MailboxCall {
+export class SharedCall implements MailboxCall, JournalCall {
   readonly key: string;
+  readonly owner: string;
   readonly digest: string;
   readonly principal: Principal;
   readonly body: string;
   readonly deadlineMs: number;
+  readonly endMs: number;
   onCancel: ((reason: string | undefined) => void) | undefined = undefined;
   /** Where its reply goes; undefined while its message is with nobody, or with somebody else. */
   line: BrokerLine | undefined;
@@ -47,7 +51,6 @@ export class SharedCall implements MailboxCall {
   /** When the broker last said that the message is ours. */
   confirmedMs: number;
   readonly #keeper: CallKeeper;
-  readonly #endMs: number;
   #isStarted: boolean = false;
   /** It was begun, and nothing was written down of that. */
   #isRepeatable: boolean = false;
@@ -61,14 +64,15 @@ export class SharedCall implements MailboxCall {
   /** Its message came again since its reply was last given to the broker. */
   #isAskedAgain: boolean = false;
 
-  constructor({ keeper, key, digest, principal, message, deadlineMs, endMs }: SharedCallOptions, nowMs: number) {
+  constructor({ keeper, key, owner, digest, principal, message, deadlineMs, endMs }: SharedCallOptions, nowMs: number) {
     this.#keeper = keeper;
     this.key = key;
+    this.owner = owner;
     this.digest = digest;
     this.principal = principal;
     this.body = message.body;
     this.deadlineMs = deadlineMs;
-    this.#endMs = endMs;
+    this.endMs = endMs;
     this.name = { id: message.id, from: message.from };
     this.confirmedMs = nowMs;
   }
@@ -107,7 +111,7 @@ export class SharedCall implements MailboxCall {
     }
     const what = start.tool ?? start.message.method;
     try {
-      await this.#keeper.journal.start(this.key, this.digest, this.#endMs, what);
+      await this.#keeper.journal.start(this, what);
     } catch (error) {
       if (error instanceof JournalFull) throw new Fault("limit", error.message);
       throw new Fault("unavailable", `The sharer could not write down that it begins "${what}". Not run.`, {
@@ -185,11 +189,11 @@ export class SharedCall implements MailboxCall {
     const isLarge = answer.kind === "response" && answer.bytes.length > LARGE_BYTES;
     try {
       if (isLarge) {
-        const large = await journal.finishLarge(this.key, this.digest, this.#endMs, answer.bytes, this.#isStarted);
+        const large = await journal.finishLarge(this, answer.bytes, this.#isStarted);
         return largeBody(large);
       }
       const body = answer.kind === "body" ? answer.json : `{"message":${answer.bytes.toString()}}`;
-      if (this.#isStarted) await journal.finish(this.key, this.digest, this.#endMs, body, true);
+      if (this.#isStarted) await journal.finish(this, body, true);
       return body;
     } catch (error) {
       const why = (error as Error).message;

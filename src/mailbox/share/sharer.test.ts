@@ -504,7 +504,11 @@ describe("a sharer", () => {
       const { journal } = sharer;
       const endMs = journal.now() + 1_000;
       for (let from = 0; from < 3_500; from += 500) {
-        await Promise.all(Array.from({ length: 500 }, (_, n) => journal.start(`k-${from + n}`, "digest", endMs, "t")));
+        await Promise.all(
+          Array.from({ length: 500 }, (_, n) =>
+            journal.start({ key: `k-${from + n}`, owner: "w", digest: "digest", endMs }, "t"),
+          ),
+        );
       }
       const sweep = vi.spyOn(journal, "sweep");
       clock.advance(1_000 + KEPT_AFTER_END_MS + 1);

@@ -292,7 +292,8 @@ export class Sharer implements CallKeeper {
     const deadlineMs = nowMs + leftMs;
     const endMs = journal.now() + leftMs;
     const principal = principalOf(from, message.role);
-    const call = new SharedCall({ keeper: this, key, digest, principal, message, deadlineMs, endMs }, nowMs);
+    const owner = ownerOf(from);
+    const call = new SharedCall({ keeper: this, key, owner, digest, principal, message, deadlineMs, endMs }, nowMs);
     call.line = line;
     if (verdict.act === "run") {
       this.#counts.calls++;
