@@ -18,9 +18,12 @@ import { LivePeers, type MailSender } from "./live-peers.js";
 import { MailStore } from "./mail-store.js";
 import {
   type Answerable,
+  type Answerer,
+  askedOf,
   BindWrite,
   type Mailbox,
   MailboxTable,
+  NO_CONSUMER,
   PendingHandOuts,
   type Subscription,
 } from "./mailbox.js";
@@ -105,7 +108,7 @@ export class Broker {
   // ── In ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Resolves when it is on disk, or is there already. Throws a DeliveryRefusal. */
-  async deliver(sender: MailSender, frame: Deliver): Promise<void> {
+  async deliver(sender: MailSender, frame: Deliver, by: Answerer = NO_CONSUMER): Promise<void> {
     const { to, message } = frame;
     const { id, kind, body, digest } = message;
     const hash = hashOf(to, kind, body, digest);
@@ -117,21 +120,21 @@ export class Broker {
           `the id "${id}" is that of another message that is not over, to another mailbox or with another body: use a new id`,
         );
       if ("done" in known) await known.done;
-      await this.#finishWith(sender, frame.acknowledges);
+      await this.#finishWith(sender, frame.acknowledges, by);
       return;
     }
-    const asked = this.#checkRight(sender, frame);
+    const asked = this.#checkRight(sender, frame, hash, by);
     const answered = kind.endsWith(REPLY) ? asked : undefined;
     if (answered?.answer !== undefined) {
       if (answered.answer.id !== id || answered.answer.hash !== hash) {
         throw new DeliveryRefusal(`"${message.correlationId}" was answered already, and the first answer counts`);
       }
-      await this.#finishWith(sender, frame.acknowledges);
+      await this.#finishWith(sender, frame.acknowledges, by);
       return;
     }
     const answer = { id, hash, isStored: false };
     if (answered !== undefined) answered.answer = answer;
-    const done = this.#take(sender, frame, key, hash, asked);
+    const done = this.#take(sender, frame, key, hash, asked, by);
     this.#storing.set(key, { to, hash, done, isCancelled: false });
     try {
       await done;
@@ -145,8 +148,8 @@ export class Broker {
   }
 
   /** A repeat may be the first to say what it finishes. */
-  async #finishWith(sender: MailSender, acknowledges: MessageName | undefined): Promise<void> {
-    const finished = acknowledges === undefined ? undefined : this.#ownLetter(sender, acknowledges);
+  async #finishWith(sender: MailSender, acknowledges: MessageName | undefined, by: Answerer): Promise<void> {
+    const finished = acknowledges === undefined ? undefined : this.#ownLetter(sender, acknowledges, by);
     if (finished === undefined) return;
     this.#finish(finished);
     await this.#mail.remove([finished], "an answered message");
@@ -158,6 +161,7 @@ export class Broker {
     key: string,
     hash: string,
     asked: Answerable | undefined,
+    by: Answerer,
   ): Promise<void> {
     const { id, kind, body, correlationId, digest } = message;
     const from = sender.address;
@@ -189,7 +193,7 @@ export class Broker {
       bound: journal === undefined || foreseen?.journal === journal ? foreseen : undefined,
       only: journal,
     };
-    const finished = acknowledges === undefined ? undefined : this.#ownLetter(sender, acknowledges);
+    const finished = acknowledges === undefined ? undefined : this.#ownLetter(sender, acknowledges, by);
     let sequence: number;
     try {
       sequence = await this.#mail.add(recordText(header, text), finished, sender.owner);
@@ -253,19 +257,13 @@ export class Broker {
   }
 
   /** Throws a DeliveryRefusal where it may not send this. The message that it is about, where that was handed to it. */
-  #checkRight({ address, owner: sender, maySendTo }: MailSender, { to, message }: Deliver): Answerable | undefined {
-    const owner = ownerOf(to);
+  #checkRight(sender: MailSender, frame: Deliver, hash: string, by: Answerer): Answerable | undefined {
+    const { to, message } = frame;
     const { correlationId } = message;
-    const about =
-      correlationId === undefined
-        ? undefined
-        : this.#mailboxes.get(address)?.answerable(owner, correlationId, this.#clock.now());
-    const asked = about?.from === to ? about : undefined;
-    if (asked === undefined && maySendTo?.has(to) === false) {
-      throw new DeliveryRefusal(
-        `"${sender}" may not send to "${to}": a token may with --may-send-to, and whoever was asked may answer`,
-      );
-    }
+    const owner = ownerOf(to);
+    const mailbox = correlationId === undefined ? undefined : this.#mailboxes.get(sender.address);
+    const about = correlationId === undefined ? undefined : this.#letters.get(keyOf(owner, correlationId));
+    const asked = askedOf(mailbox, sender, frame, { hash, by, about, nowMs: this.#clock.now() });
     if (!this.#knows(owner)) throw new DeliveryRefusal(`there is no mailbox "${to}": no token has the id "${owner}"`);
     return asked;
   }
@@ -348,6 +346,7 @@ export class Broker {
     if (mailbox === undefined || sender === undefined) return;
     const message = mailbox.queue.heldBy(consumer, sender, name.id);
     if (message === undefined) return;
+    mailbox.wasGivenBack(message as Letter, consumer);
     const ended = mailbox.queue.release(consumer, sender, name.id, failed);
     if (ended !== undefined) this.#end(mailbox, ended);
     // After a restart anybody may have it, too.
@@ -518,10 +517,11 @@ export class Broker {
 
   // ── Mailboxes ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** A message in the sender's own mailbox, which its answer finishes. */
-  #ownLetter(sender: MailSender, { id, from }: MessageName): Letter | undefined {
+  /** A message in the sender's own mailbox, which its answer finishes: not one that another has. */
+  #ownLetter(sender: MailSender, { id, from }: MessageName, by: Answerer): Letter | undefined {
     const letter = from === undefined ? undefined : this.#letters.get(keyOf(ownerOf(from), id));
-    return letter?.to === sender.address ? letter : undefined;
+    if (letter?.to !== sender.address) return undefined;
+    return this.#mailboxes.get(letter.to)?.mayFinish(letter, by) === true ? letter : undefined;
   }
 
   #finish(letter: Letter): void {

@@ -37,7 +37,8 @@ function say(from: string, to: string, id: string, correlationId?: string, endsI
   const frame: Deliver = { kind: "deliver", to, message, leftMs, acknowledges: undefined };
   // Who shares may answer, and nothing else.
   const maySendTo = from === "studio" ? new Set<string>() : undefined;
-  return broker.deliver({ address: from, owner: from, role: "researcher", maySendTo }, frame);
+  const by = from === "studio" ? { consumer: STUDIO, journal: STUDIO.journal } : undefined;
+  return broker.deliver({ address: from, owner: from, role: "researcher", maySendTo }, frame, by);
 }
 
 /** The messages on disk: what they answer, and how. */
@@ -104,7 +105,7 @@ describe("what ended unfinished", () => {
     broker.release("studio", STUDIO, { id: "m-3", from: "worker-1" }, { reason: "no" });
     broker.unsubscribe("studio", STUDIO);
     nowMs += second + 1;
-    await expect(say("studio", "worker-1", "r-3", "m-3")).rejects.toThrow("may not send");
+    await expect(say("studio", "worker-1", "r-3", "m-3")).rejects.toThrow('"m-3" is not with this connection');
   });
 
   it("is nobody's news where it was answered, and only not acknowledged [no-double-effect]", async () => {

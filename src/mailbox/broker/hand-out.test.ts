@@ -347,7 +347,8 @@ describe("the room for an answer", () => {
   async function say(sender: string, id: string, to: string, correlationId?: string, kind = "note") {
     const message = { id, kind, body: "{}", correlationId };
     const frame: Deliver = { kind: "deliver", to, message, leftMs: undefined, acknowledges: undefined };
-    return broker.deliver(senderOf(sender), frame).then(
+    const by = { consumer: undefined, journal: sender === "studio" ? "J1" : undefined };
+    return broker.deliver(senderOf(sender), frame, by).then(
       () => undefined,
       (error: Error) => error.message,
     );

@@ -4,12 +4,12 @@
 import { Counts } from "../../runtime/containers/counts.js";
 import type { RoomAccount } from "../../runtime/memory/shared-room.js";
 import { ownerOf } from "../wire/address.js";
-import type { MessageName } from "../wire/frames.js";
+import type { Deliver, MessageName } from "../wire/frames.js";
 import { DeliveryRefusal } from "./broker-texts.js";
 import { MAX_ANSWERABLE, MAX_MAILBOXES, QUEUE_LIMITS } from "./limits.js";
 import { MailboxQueue } from "./queue.js";
 import { type Consumer, type HandOut, keyOf, type QueuedMessage } from "./queue-terms.js";
-import type { Letter } from "./record.js";
+import { type Letter, REPLY, replyKind } from "./record.js";
 
 /** What may be answered no longer is forgotten so many at a time: there are at most so many beyond the bound. */
 const FORGOTTEN_AT_ONCE = MAX_ANSWERABLE / 4;
@@ -93,9 +93,21 @@ export interface Answerable extends HandedTo {
   readonly endMs: number;
   /** The correlation id that it had of its own. */
   readonly correlationId: string | undefined;
+  /** Those that had it before and let its lease run out, of those that are still here: at most as many as a message has leases. */
+  readonly earlier: readonly Consumer[];
+  /** Its consumer said that it does not do it. */
+  isGivenBack: boolean;
   /** The first answer counts. */
   answer: { readonly id: string; readonly hash: string; isStored: boolean } | undefined;
 }
+
+/** As what a connection takes messages, if it does, and the journal that it said it has. */
+export interface Answerer {
+  readonly consumer: Consumer | undefined;
+  readonly journal: string | undefined;
+}
+
+const NONE: readonly Consumer[] = [];
 
 export class Mailbox {
   readonly address: string;
@@ -136,11 +148,45 @@ export class Mailbox {
     const answer = before?.sequence === sequence ? before.answer : undefined;
     if (before !== undefined) for (const some of this.#answerable) some.delete(key);
     const { journal } = consumer;
+    const earlier = before?.sequence === sequence ? this.#hadBefore(before, consumer) : NONE;
+    const isGivenBack = false;
     const [latest] = this.#answerable as [Map<string, Answerable>];
-    latest.set(key, { sequence, from, endMs, correlationId, consumer, journal, answer });
+    latest.set(key, { sequence, from, endMs, correlationId, consumer, journal, earlier, isGivenBack, answer });
     if (latest.size < FORGOTTEN_AT_ONCE) return;
     this.#answerable.unshift(new Map());
     if ((this.#answerable.length - 1) * FORGOTTEN_AT_ONCE > MAX_ANSWERABLE) this.#answerable.pop();
+  }
+
+  #hadBefore({ consumer, earlier, isGivenBack }: Answerable, next: Consumer): readonly Consumer[] {
+    const isAway = isGivenBack || consumer === next || !this.subscriptions.has(consumer);
+    if (isAway && earlier.length === 0) return NONE;
+    const still = earlier.filter((one) => one !== next && this.subscriptions.has(one));
+    return isAway ? still : [...still, consumer];
+  }
+
+  /** Its consumer, or that of somebody before it, says that it does not do it. */
+  wasGivenBack({ key, sequence }: Letter, consumer: Consumer): void {
+    const known = this.#known(key);
+    if (known?.sequence === sequence && known.consumer === consumer) known.isGivenBack = true;
+  }
+
+  /**
+   * Who answers a message: whoever has it, or had it until its lease ran out, and all connections of the journal that it was handed to,
+   * which know what was begun. Where it was handed to a connection without a journal that has gone, and nobody has it since, its next
+   * connection is told from no other, and any of the mailbox may.
+   */
+  mayAnswer(known: Answerable, { consumer, journal }: Answerer): boolean {
+    if (consumer !== undefined && known.earlier.includes(consumer)) return true;
+    if (known.isGivenBack) return false;
+    if (consumer === known.consumer) return true;
+    return known.journal === undefined ? !this.subscriptions.has(known.consumer) : journal === known.journal;
+  }
+
+  /** Whether this one may say that a message is finished that is in it. */
+  mayFinish({ key, sequence, sender, id }: Letter, by: Answerer): boolean {
+    const known = this.#known(key);
+    if (known?.sequence === sequence) return this.mayAnswer(known, by);
+    return by.consumer !== undefined && this.queue.heldBy(by.consumer, sender, id) !== undefined;
   }
 
   #known(key: string): Answerable | undefined {
@@ -171,6 +217,57 @@ export class Mailbox {
     if (known === undefined || known.endMs > nowMs) return known;
     return this.queue.heldBy(known.consumer, sender, id)?.sequence === known.sequence ? known : undefined;
   }
+}
+
+/** Takes no messages. */
+export const NO_CONSUMER: Answerer = { consumer: undefined, journal: undefined };
+
+interface Sender {
+  readonly address: string;
+  readonly owner: string;
+  readonly maySendTo: ReadonlySet<string> | undefined;
+}
+
+export interface Asking {
+  /** Of the message that is sent, as it would be stored. */
+  readonly hash: string;
+  readonly by: Answerer;
+  /** The message that its correlation id names, of whom it goes to, where that is stored. */
+  readonly about: Letter | undefined;
+  readonly nowMs: number;
+}
+
+/**
+ * The message of the sender's mailbox that this one is about, where it was handed to the sender. Throws a DeliveryRefusal where it may not
+ * be sent. The answer that counts may be repeated by anybody of the mailbox: it is the same.
+ */
+export function askedOf(
+  mailbox: Mailbox | undefined,
+  { address, owner, maySendTo }: Sender,
+  { to, message }: Deliver,
+  { hash, by, about, nowMs }: Asking,
+): Answerable | undefined {
+  const { id, kind, correlationId } = message;
+  const isFree = maySendTo?.has(to) !== false;
+  const handed = correlationId === undefined ? undefined : mailbox?.answerable(ownerOf(to), correlationId, nowMs);
+  if (handed !== undefined && handed.from === to) {
+    const isRepeat = handed.answer?.id === id && handed.answer.hash === hash;
+    if (isRepeat || mailbox?.mayAnswer(handed, by) === true) return handed;
+    if (kind.endsWith(REPLY) || !isFree) throw new DeliveryRefusal(notTheirs(correlationId, address));
+    return undefined;
+  }
+  const isForeignAnswer = about?.to === address && about.from === to && kind === replyKind(about.kind);
+  if (isForeignAnswer) throw new DeliveryRefusal(notTheirs(correlationId, address));
+  if (!isFree) {
+    throw new DeliveryRefusal(
+      `"${owner}" may not send to "${to}": a token may with --may-send-to, and whoever was asked may answer`,
+    );
+  }
+  return undefined;
+}
+
+function notTheirs(id: string | undefined, address: string): string {
+  return `"${id}" is not with this connection: of those that take from "${address}", whoever has a message answers it`;
 }
 
 /** Those in use, by their addresses. */

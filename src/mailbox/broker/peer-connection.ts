@@ -31,6 +31,7 @@ import {
 import type { Broker } from "./broker.js";
 import { DeliveryRefusal } from "./broker-texts.js";
 import type { LivePeer, MailSender } from "./live-peers.js";
+import { type Answerer, NO_CONSUMER } from "./mailbox.js";
 import type { Consumer } from "./queue-terms.js";
 
 /** Who a peer is, by its token. */
@@ -114,6 +115,8 @@ export class PeerConnection implements SocketEvents {
   #live: LivePeer | undefined;
   #hello: Hello | undefined;
   #consumer: Consumer | undefined;
+  /** As what it answers. */
+  #answerer: Answerer = NO_CONSUMER;
   #isFull: boolean = false;
   /** It was sent away: nothing that it says counts, though the socket may take a while to close. */
   #isSentAway: boolean = false;
@@ -227,6 +230,7 @@ export class PeerConnection implements SocketEvents {
     }
     clearTimeout(this.#timer);
     this.#hello = hello;
+    this.#answerer = { consumer: undefined, journal: hello.journal };
     this.#sender = { address, owner: member.id, role: member.role, maySendTo: member.maySendTo };
     this.#holder = this.#options.held?.holder(member.id);
     this.#live = this.#livePeer(this.#sender, hello.version);
@@ -325,6 +329,7 @@ export class PeerConnection implements SocketEvents {
     const { broker } = this.#options;
     broker.subscribe(address, consumer, (frame) => this.#sendText(frame), isBare ? undefined : 0);
     this.#consumer = consumer;
+    this.#answerer = { consumer, journal: consumer.journal };
     broker.peers.changed(address);
   }
 
@@ -379,7 +384,7 @@ export class PeerConnection implements SocketEvents {
     }
     this.#underWay++;
     try {
-      await this.#options.broker.deliver(sender, frame);
+      await this.#options.broker.deliver(sender, frame, this.#answerer);
       this.#tellDelivered(id);
     } catch (error) {
       if (!(error instanceof DeliveryRefusal)) throw error;
