@@ -253,3 +253,41 @@ it("a peer that was sent away says nothing that counts, and has left, while its 
   expelled.socket.events?.onClose("at last");
   expect(left).toBe(2);
 });
+
+it.each(["alone", "on an engine"])(
+  "a peer of a broker that is %s is refused and sent away by a frame over 1 MiB before its hello, and told of one after it [bounded]",
+  (where) => {
+    const log = { debug() {}, info() {}, warn() {}, error() {} };
+    const broker = { peers: { arrive() {}, leave() {} } };
+    const begun = () => {
+      const socket = new SlowSocket();
+      if (where !== "alone") frontOn(socket, new HeldBytes(), () => undefined);
+      else {
+        const identify = () => undefined;
+        const options = {
+          broker: broker as never,
+          log: log as never,
+          peer: WORKER,
+          identify,
+          onEnd() {},
+          onRefused() {},
+        };
+        new PeerConnection(socket, options);
+      }
+      return socket;
+    };
+    const large = Buffer.alloc(MIB + 1, " ");
+    const early = begun();
+    early.events?.onMessage(large);
+    expect(early.sent).toEqual(['{"kind":"error","reason":"a frame has at most 1048576 bytes"}']);
+    expect(early.closed).toEqual(["a frame has at most 1048576 bytes"]);
+    early.events?.onMessage(Buffer.from(HELLO));
+    expect(early.sent).toHaveLength(1);
+    const greeted = begun();
+    greeted.events?.onMessage(Buffer.from(HELLO));
+    greeted.events?.onMessage(large);
+    expect(greeted.sent.at(-1)).toContain("a frame has at most 1048576 bytes");
+    expect(greeted.closed).toEqual([]);
+    for (const socket of [early, greeted]) socket.events?.onClose("the test ends");
+  },
+);

@@ -115,7 +115,9 @@ export class SharedPeerConnection implements SocketEvents {
   onMessage(bytes: Buffer): void {
     if (this.#isOver) return;
     if (bytes.length > MAX_FRAME_BYTES) {
-      this.#tell({ kind: "error", reason: `a frame has at most ${MAX_FRAME_BYTES} bytes` });
+      const reason = `a frame has at most ${MAX_FRAME_BYTES} bytes`;
+      if (this.#intro === undefined) this.#refuse(reason);
+      else this.#tell({ kind: "error", reason });
       return;
     }
     const text = bytes.toString();
