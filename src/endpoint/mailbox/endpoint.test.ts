@@ -13,13 +13,13 @@ import { MailboxEndpoint } from "./endpoint.js";
 
 const principal = { id: "mailbox/worker-1", role: "dev" };
 
-function open(service: TestService, limits: Partial<EndpointLimits> = {}) {
+function open(service: TestService, limits: Partial<EndpointLimits> = {}, held = new HeldBytes()) {
   const failures: unknown[] = [];
   const endpoint = new MailboxEndpoint({
     service,
     sealer: createSealer(Buffer.alloc(32, 1)),
     limits,
-    held: new HeldBytes(),
+    held,
     clock: new TestClock(),
     lists: () => ({ unread: [], areAnyRead: true }),
     scope: () => "one",
@@ -107,6 +107,53 @@ describe("the endpoint of a mailbox", () => {
     const good = expect.stringContaining(replyOf(800));
     expect(said).toEqual([good, limit, good, limit, good, brokeOff]);
     await until(() => opened.every((stream) => stream.destroyed));
+  });
+
+  it("takes no body with more values, levels or names than a body has over HTTP, and parses none of them [bounded]", async () => {
+    const { ask, endpoint } = open(new TestService());
+    const objects = `[${"{},".repeat(200_000)}{}]`;
+    const deep = `${"[".repeat(129)}${"]".repeat(129)}`;
+    const long = `"${"x".repeat(70_000)}"`;
+    const names = `{${Array.from({ length: 30_000 }, (_, n) => `"${n}":1`).join()}}`;
+    const parsing = vi.spyOn(JSON, "parse");
+    try {
+      for (const [args, why] of [
+        [objects, "the body has more than 200000 values (members and elements)"],
+        [deep, "the body is nested deeper than 128 levels"],
+        [`[${long},${deep}]`, "the body is nested deeper than 128 levels"],
+        [names, "the body has more than 20000 different names of members"],
+      ]) {
+        const answer = await ask(`{"op":"call","tool":"echo","arguments":${args}}`);
+        expect(answer.kind === "body" && answer.json.slice(0, 200)).toBe(`{"error":"bad mcp request: ${why}"}`);
+        endpoint.notified(principal, `{"op":"notification","message":${args}}`);
+      }
+      expect(parsing.mock.calls.filter(([text]) => text.length > 200)).toEqual([]);
+    } finally {
+      parsing.mockRestore();
+    }
+    const text = await ask(JSON.stringify({ op: "call", tool: "echo", arguments: `{"a":${objects}}` }));
+    expect(text).toEqual({
+      kind: "body",
+      json: expect.stringContaining('the text of \\"arguments\\" has more than 200000'),
+    });
+  });
+
+  it("counts a message by its many small values as well, while it is kept [bounded]", async () => {
+    const held = new HeldBytes();
+    const service = new TestService();
+    let used = 0;
+    service.handle = (call) => {
+      used = held.used;
+      call.reply(resultBytes('{"content":[]}'));
+    };
+    const { ask } = open(service, {}, held);
+    const meta = { [Meta.version]: MODERN_VERSION, [Meta.capabilities]: {} };
+    const params = { name: "echo", arguments: { all: Array.from({ length: 20_000 }, () => ({})) }, _meta: meta };
+    const body = JSON.stringify({ op: "rpc", message: { jsonrpc: "2.0", id: 1, method: "tools/call", params } });
+    await ask(body);
+    // 64 bytes for each of them.
+    expect(used).toBeGreaterThan(3 * body.length + 20_000 * 64);
+    expect(held.used).toBe(0);
   });
 
   it("passes an agent's notification to the servers as it was written, and takes nothing else for one", () => {

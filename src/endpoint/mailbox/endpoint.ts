@@ -4,13 +4,14 @@
 import type { Caller, Principal } from "../../contracts/caller.js";
 import type { MailboxCall, MailboxService } from "../../contracts/mailbox.js";
 import type { Service } from "../../contracts/service.js";
+import { weightOfText } from "../../protocol/bytes/weight.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import type { RpcError } from "../../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage, type ResponseMessage } from "../../protocol/message.js";
 import type { RequestMeta } from "../../protocol/modern.js";
 import { faultReply, type Reply, renderReply } from "../../protocol/reply.js";
 import type { Clock } from "../../runtime/clock.js";
-import { BODY_COST, type HeldBytes, NO_ROOM } from "../../runtime/memory/held-bytes.js";
+import { type HeldBytes, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import type { Sealer } from "../../runtime/seal.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import { checkRequest } from "../modern/checks.js";
@@ -19,7 +20,7 @@ import type { Outlet } from "../modern/outlet.js";
 import { bounded, brokenOff, collect } from "../session/bounded-reply.js";
 import { idText } from "../session/call.js";
 import { ENDPOINT_LIMITS, type EndpointLimits } from "../session/limits.js";
-import { SHORT_BYTES } from "../session/read-message.js";
+import { costOf, SHORT_BYTES } from "../session/read-message.js";
 import { callRequest, errorBody, listRequest, manifestBody, manifestPage, resultBody } from "./bare.js";
 import { type Arguments, BadBody, type MailboxRequest, readBody, readBodyMessage } from "./body.js";
 
@@ -67,7 +68,7 @@ export class MailboxEndpoint implements MailboxService {
   serve(call: MailboxCall): void {
     let request: MailboxRequest;
     try {
-      request = readBody(call.body, this.#limits.depth);
+      request = readBody(call.body, this.#limits);
     } catch (error) {
       if (!(error instanceof BadBody)) throw error;
       call.reply({ kind: "body", json: errorBody(`bad mcp request: ${error.message}`) });
@@ -80,7 +81,7 @@ export class MailboxEndpoint implements MailboxService {
 
   notified(principal: Principal, body: string): void {
     try {
-      const message = readBodyMessage(body, this.#limits.depth);
+      const message = readBodyMessage(body, this.#limits);
       if (message.kind === "notification") this.#era.notified(message, principal, this.#options.scope());
     } catch (error) {
       // Nobody waits for an answer.
@@ -107,7 +108,8 @@ export class MailboxEndpoint implements MailboxService {
     }
     const answer = (bytes: Buffer) => call.reply({ kind: "response", bytes });
     const held = this.#options.held.holder(call.principal.id);
-    if (call.body.length >= SHORT_BYTES && !held.hold(call.body.length * BODY_COST)) {
+    const { body } = call;
+    if (body.length >= SHORT_BYTES && !held.hold(costOf(body.length, weightOfText(body)))) {
       answer(rendered(faultReply(new Fault("limit", `The message was not taken: ${NO_ROOM}`)), message));
       return;
     }

@@ -17,12 +17,12 @@ import {
   type MessageName,
   readFrame,
   type Subscribe,
+  textOfFrame,
 } from "../wire/frames.js";
 import {
   BARE_WINDOW,
   BEAT_MS,
   HELLO_MS,
-  MAX_FRAME_BYTES,
   MAX_LIVE_WAITING_BYTES,
   MAX_UNDER_WAY,
   MAX_WATCHED,
@@ -157,10 +157,7 @@ export class PeerConnection implements SocketEvents {
   }
 
   onMessage(bytes: Buffer): void {
-    this.#onFrame(bytes.length, () => {
-      if (bytes.length > MAX_FRAME_BYTES) throw new FrameError(`a frame has at most ${MAX_FRAME_BYTES} bytes`);
-      return readFrame(bytes.toString());
-    });
+    this.#onFrame(bytes.length, () => readFrame(textOfFrame(bytes)));
   }
 
   /** A frame that was read already. */

@@ -11,6 +11,7 @@ import {
   type ReceivedMessage,
   readBrokerFrame,
 } from "../wire/broker-frames.js";
+import { refuseHeavy } from "../wire/frames.js";
 import {
   BEAT_MS,
   MAX_EXTENDED,
@@ -446,6 +447,7 @@ class Line implements BrokerLine, SocketEvents {
 /** What cannot be read is passed over, as what is not known: whoever waits for it hears of the line's end. */
 function readOrUndefined(bytes: Buffer): BrokerFrame | undefined {
   try {
+    refuseHeavy(bytes);
     return readBrokerFrame(bytes.toString());
   } catch {
     return undefined;

@@ -17,6 +17,7 @@ import {
   type Hello,
   type MessageName,
   readFrame,
+  textOfFrame,
 } from "../wire/frames.js";
 import { MAX_FRAME_BYTES, MAX_UNDER_WAY } from "../wire/limits.js";
 import type { PartitionLine, PeerIntroduction } from "./partition-line.js";
@@ -114,21 +115,17 @@ export class SharedPeerConnection implements SocketEvents {
 
   onMessage(bytes: Buffer): void {
     if (this.#isOver) return;
-    if (bytes.length > MAX_FRAME_BYTES) {
-      const reason = `a frame has at most ${MAX_FRAME_BYTES} bytes`;
-      if (this.#intro === undefined) this.#refuse(reason);
-      else this.#tell({ kind: "error", reason });
-      return;
-    }
-    const text = bytes.toString();
+    let text: string;
     let frame: ClientFrame;
     try {
+      text = textOfFrame(bytes);
       frame = readFrame(text);
     } catch (error) {
       if (!(error instanceof FrameError)) throw error;
-      // Its broker says what is wrong with it, as it does where it is alone.
       if (this.#intro === undefined) this.#refuse(error.message);
-      else this.#lineTo(this.#home).send(text);
+      else if (bytes.length > MAX_FRAME_BYTES) this.#tell({ kind: "error", reason: error.message });
+      // Its broker says what is wrong with it, as it does where it is alone.
+      else this.#lineTo(this.#home).send(bytes.toString());
       return;
     }
     if (this.#intro === undefined) this.#greet(frame);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { readBrokerFrame } from "./broker-frames.js";
-import { type Deliver, type LiveFrame, type Release, readFrame } from "./frames.js";
-import { MAX_REASON_CHARS } from "./limits.js";
+import { type Deliver, type LiveFrame, type Release, readFrame, refuseHeavy, textOfFrame } from "./frames.js";
+import { MAX_FRAME_NAMES, MAX_FRAME_VALUES, MAX_REASON_CHARS } from "./limits.js";
 
 const BODIES = [
   "1e3",
@@ -96,5 +96,40 @@ describe("a broker's frame", () => {
     expect(readBrokerFrame('{"kind":"dance"}')).toBeUndefined();
     expect(() => readBrokerFrame("[]")).toThrow("object");
     expect(() => readBrokerFrame('{"kind":"delivered"}')).toThrow('"id" is missing');
+  });
+});
+
+describe("a frame with many small values", () => {
+  const frame = (body: string, id = '"m-1"') =>
+    Buffer.from(`{"kind":"deliver","to":"a","message":{"id":${id},"kind":"k","body":${body}}}`);
+  const list = (value: string, count: number) => `[${Array.from({ length: count }, () => value).join()}]`;
+  const names = (count: number) => `{${Array.from({ length: count }, (_, n) => `"${n.toString(36)}":1`).join()}}`;
+
+  it("is refused before it is parsed, for its message, where there are too many [bounded]", () => {
+    const many = MAX_FRAME_VALUES + 1;
+    for (const body of [
+      list("{}", many),
+      list("[[]]", many / 2),
+      list("1", many),
+      `${"[".repeat(many)}${"]".repeat(many)}`,
+    ]) {
+      expect(() => textOfFrame(frame(body))).toThrow(
+        expect.objectContaining({
+          message: "the frame has more than 201000 values (members and elements)",
+          id: "m-1",
+          frameKind: "deliver",
+        }),
+      );
+    }
+    expect(() => refuseHeavy(frame(names(1.5 * MAX_FRAME_NAMES)))).toThrow("more than 40000 different names of members");
+    // A message without a good id is nobody's.
+    for (const id of ["1", `"${"x".repeat(129)}"`, '"\\u00zz"'])
+      expect(() => textOfFrame(frame(list("{}", many), id))).toThrow(expect.objectContaining({ id: undefined }));
+  });
+
+  it("is taken with as many as a body may have over HTTP, or one reply has that goes in a frame", () => {
+    for (const body of [list("{}", 199_999), names(37_000)]) {
+      expect((readFrame(textOfFrame(frame(body))) as Deliver).message.body).toBe(body);
+    }
   });
 });

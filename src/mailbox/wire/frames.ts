@@ -1,12 +1,17 @@
 // The frames that peers send to a broker: JSON texts with a `kind`. Read here with all that can be wrong with them, their
 // bodies as they were written; what they lead to is the broker's. What the broker sends is in broker-frames.ts.
 
+import { excessOf, type TextBounds } from "../../protocol/bytes/text-bounds.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { type Member, scanMembers, scanNested } from "../../protocol/scan.js";
+import { KIB } from "../../runtime/sizes.js";
 import { isTooLong } from "./address.js";
 import { FrameError } from "./frame-error.js";
 import {
   MAX_EXTENDED,
+  MAX_FRAME_BYTES,
+  MAX_FRAME_NAMES,
+  MAX_FRAME_VALUES,
   MAX_ID_BYTES,
   MAX_ID_CHARS,
   MAX_KIND_CHARS,
@@ -122,6 +127,40 @@ export type ClientFrame =
   | LiveFrame
   | Watch
   | AskPair;
+
+/** A frame that is shorter has no room for as many values as are too many. */
+const COUNTED_BYTES = 64 * KIB;
+
+const FRAME_BOUNDS: TextBounds = {
+  depth: Number.POSITIVE_INFINITY,
+  values: MAX_FRAME_VALUES,
+  names: MAX_FRAME_NAMES,
+};
+
+/** The text of a frame that a peer sent. Throws a FrameError where it is too much to be read. */
+export function textOfFrame(bytes: Buffer): string {
+  if (bytes.length > MAX_FRAME_BYTES) throw new FrameError(`a frame has at most ${MAX_FRAME_BYTES} bytes`);
+  refuseHeavy(bytes);
+  return bytes.toString();
+}
+
+/** Throws a FrameError where there is more in a frame than is parsed at once. */
+export function refuseHeavy(bytes: Buffer): void {
+  const excess = bytes.length < COUNTED_BYTES ? undefined : excessOf([bytes], FRAME_BOUNDS);
+  if (excess === undefined) return;
+  const id = idOfMessage(bytes.toString());
+  throw new FrameError(`the frame ${excess}`, id, id === undefined ? undefined : "deliver");
+}
+
+/** Of a frame that nobody parses: whoever waits for what becomes of its message is told by this. It need not be JSON. */
+function idOfMessage(frame: string): string | undefined {
+  try {
+    const id = only(scanNested(frame, "message").inner ?? [], "id");
+    return id === undefined ? undefined : idOf(JSON.parse(frame.slice(id.start, id.end)), "id");
+  } catch {
+    return undefined;
+  }
+}
 
 /** Throws a FrameError. */
 export function readFrame(text: string): ClientFrame {

@@ -4,6 +4,13 @@ import { KIB, MIB } from "../../runtime/sizes.js";
 
 /** No frame is larger: one peer's message holds up the others of its connection for no longer than this takes. */
 export const MAX_FRAME_BYTES = 1 * MIB;
+/**
+ * Members and elements in a frame, at all depths: what a body may have over HTTP, and what stands around it here. More takes longer to
+ * be parsed than all others of a broker should wait.
+ */
+export const MAX_FRAME_VALUES = 201_000;
+/** Different names of members: each costs as much as ten values. No reply that goes in one frame has so many. */
+export const MAX_FRAME_NAMES = 40_000;
 /** Ids are opaque: long enough for anybody's, short enough to be kept for each message. */
 export const MAX_ID_CHARS = 128;
 export const MAX_ID_BYTES = 512;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { JsonShape } from "./scan-bytes.js";
-import { weightBy, weightOf } from "./weight.js";
+import { weightBy, weightOf, weightOfText } from "./weight.js";
 
 const many = (piece: string) => Buffer.from(`{"x":[${piece.repeat(2_000)}1]}`);
 
@@ -20,7 +20,7 @@ describe("the weight of a text", () => {
     const text = many(piece);
     const shape = new JsonShape();
     shape.push(text);
-    for (const weight of [weightOf(text), weightBy(shape.values, shape.names)]) {
+    for (const weight of [weightOf(text), weightOfText(text.toString()), weightBy(shape.values, shape.names)]) {
       expect(weight).toBeGreaterThanOrEqual(2_000 * bytes);
       expect(weight).toBeLessThan(2_000 * 150);
     }
@@ -30,5 +30,6 @@ describe("the weight of a text", () => {
     expect(weightOf(Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}'))).toBe(0);
     const prose = Buffer.from(`{"text":"${"Some words, and more of them. ".repeat(1_000)}"}`);
     expect(weightOf(prose)).toBeLessThan(2 * prose.length);
+    expect(weightOfText(prose.toString())).toBeLessThan(2 * prose.length);
   });
 });

@@ -27,8 +27,21 @@ export function weightOf(bytes: Uint8Array): number {
   if (bytes.length < LIGHT_BYTES) return 0;
   let marks = 0;
   for (let at = Math.floor(Math.random() * STRIDE); at < bytes.length; at += STRIDE) {
-    const c = bytes[at];
-    if (c === COMMA || c === OPEN_BRACE || c === OPEN_BRACKET) marks++;
+    if (isMark(bytes[at] as number)) marks++;
   }
   return marks * STRIDE * MARK_BYTES;
+}
+
+/** The same of a text whose bytes are not at hand. */
+export function weightOfText(text: string): number {
+  if (text.length < LIGHT_BYTES) return 0;
+  let marks = 0;
+  for (let at = Math.floor(Math.random() * STRIDE); at < text.length; at += STRIDE) {
+    if (isMark(text.charCodeAt(at))) marks++;
+  }
+  return marks * STRIDE * MARK_BYTES;
+}
+
+function isMark(c: number): boolean {
+  return c === COMMA || c === OPEN_BRACE || c === OPEN_BRACKET;
 }

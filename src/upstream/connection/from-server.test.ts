@@ -192,6 +192,19 @@ describe("a question of a server", () => {
     expect(held.used).toBe(0);
   });
 
+  it("is counted by its many small values as well [bounded]", async () => {
+    const held = new HeldBytes(64 * MIB);
+    const connection = connect(undefined, held);
+    const ada = new Agent("ada");
+    begin(connection, ada);
+    const params = { message: "x", requestedSchema: { all: Array.from({ length: 20_000 }, () => ({})) } };
+    stage.link.asks(1, undefined, params);
+    expect(ada.asked).toHaveLength(1);
+    expect(held.used).toBeGreaterThan(3 * JSON.stringify(params).length + 20_000 * 64);
+    await connection.close();
+    expect(held.used).toBe(0);
+  });
+
   it("ends with the connection, so that the agent need not answer any more", async () => {
     const connection = connect();
     const ada = new Agent("ada");

@@ -2,6 +2,7 @@
 // which agent that is, and the requests that wait for an agent's answer.
 
 import type { Caller } from "../../contracts/caller.js";
+import { weightOfText } from "../../protocol/bytes/weight.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, type RpcError, type RpcId } from "../../protocol/jsonrpc.js";
 import {
@@ -133,9 +134,9 @@ class Questions {
       this.refuse(request, { code: ErrorCode.invalidRequest, message });
       return;
     }
-    // Its text, what was parsed of it, and the text for the agent, for as long as a person takes to answer.
+    // Its text, what was parsed of it, and the text for the agent, for as long as a person takes to answer; and its many small values.
     const holder = this.#newHolder();
-    if (!holder.hold(request.text.length * BODY_COST)) {
+    if (!holder.hold(request.text.length * BODY_COST + weightOfText(request.text))) {
       this.refuse(request, toRpcError(new Fault("limit", `The request was not passed on: ${NO_ROOM}`)));
       return;
     }
