@@ -25,7 +25,7 @@ interface Greeted {
 
 /** What a peer says, and what it is told. */
 class Peer implements PeerSocket {
-  readonly waiting = 0;
+  waiting = 0;
   readonly told: Record<string, unknown>[] = [];
   readonly beats: number[] = [];
   readonly connection: PeerConnection;
@@ -212,6 +212,41 @@ describe("a peer", () => {
     await turn();
     peer.deliver("one-more");
     expect(waiting.length).toBe(MAX_UNDER_WAY + 2);
+  });
+});
+
+describe("what peers do not read", () => {
+  it("is counted where each has little of it and there are many, and nothing more is handed to them while there is no room [bounded]", async () => {
+    const held = new HeldBytes(16 * MIB);
+    const paused: boolean[] = [];
+    const sends: ((frame: string) => boolean)[] = [];
+    const broker = {
+      ...quick,
+      subscribe: (_address: string, _: Consumer, send: (frame: string) => boolean) => void sends.push(send),
+      unsubscribe() {},
+      pause: (_address: string, _: Consumer, isPaused: boolean) => void paused.push(isPaused),
+      peers: { ...quick.peers, leave() {} },
+    };
+    const peers = Array.from({ length: 1_000 }, () => new Peer(1, held, broker));
+    for (const peer of peers) peer.say({ kind: "subscribe" });
+    const frame = '{"kind":"message"}';
+    const isRoomy = peers.map((peer, n) => {
+      peer.waiting = 20 * KIB;
+      return sends[n]?.(frame);
+    });
+    // Three quarters of all that may be held.
+    expect(isRoomy.filter((one) => one)).toHaveLength(Math.floor((12 * MIB) / (20 * KIB)));
+    expect(held.used).toBeLessThanOrEqual(12 * MIB);
+    for (const peer of peers) peer.waiting = 0;
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(held.used).toBe(0);
+    expect(paused).toEqual(isRoomy.filter((one) => !one).map(() => false));
+    // What is read at once, or nearly, is not.
+    const [peer] = peers;
+    if (peer !== undefined) peer.waiting = 8 * KIB - 1;
+    sends[0]?.(frame);
+    expect(held.used).toBe(0);
+    for (const one of peers) one.end();
   });
 });
 

@@ -4,6 +4,7 @@
 import type { SHARER_ROLE as SharerRole } from "../../contracts/settings.js";
 import type { Log } from "../../observe/log.js";
 import { BODY_COST, type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
+import { KIB } from "../../runtime/sizes.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, type SocketEvents } from "../../sockets/socket.js";
 import { ownerOf, wholeAddress } from "../wire/address.js";
@@ -77,6 +78,11 @@ const SHARER_ROLE: typeof SharerRole = "sharer";
 
 /** The frames that we speak beyond the bare ones. */
 const VERSION = 1;
+/**
+ * What waits unread for one peer and is less is not counted: for thousands of them together it is a fraction of what their connections take.
+ * Few calls have so much to be told in one turn, so that most count nothing.
+ */
+export const UNREAD_BYTES = 8 * KIB;
 /** How often it is looked again how much is held for a connection, while that is much. */
 const RECOUNT_MS = 250;
 /**
@@ -426,7 +432,7 @@ export class PeerConnection implements SocketEvents {
     const { hasRoom, waiting } = this.#socket;
     const bytes = this.#underWayBytes + (hasRoom === undefined ? waiting : 0);
     const isRoomy = hasRoom?.() ?? true;
-    if (bytes < SMALL_BYTES) {
+    if (bytes < SMALL_BYTES && (hasRoom !== undefined || waiting < UNREAD_BYTES)) {
       this.#holder.release();
       return isRoomy;
     }
@@ -475,7 +481,7 @@ export class PeerConnection implements SocketEvents {
     this.#socket.send(frame);
     // The socket says when there is room again.
     const { waiting } = this.#socket;
-    if (waiting > MAX_UNACKED_BYTES || (waiting >= SMALL_BYTES && !this.#count())) this.#isFull = true;
+    if (waiting > MAX_UNACKED_BYTES || (waiting >= UNREAD_BYTES && !this.#count())) this.#isFull = true;
     if (waiting > MAX_WAITING_BYTES) this.#socket.destroy("it asks, and does not read what it is told");
     return !this.#isFull;
   }

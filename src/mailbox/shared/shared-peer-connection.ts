@@ -6,7 +6,7 @@
 import { BODY_COST, type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, type SocketEvents } from "../../sockets/socket.js";
-import { awaitHello, introduced, type Peer, type PeerSocket } from "../broker/peer-connection.js";
+import { awaitHello, introduced, type Peer, type PeerSocket, UNREAD_BYTES } from "../broker/peer-connection.js";
 import { REPLY, REQUEST } from "../broker/record.js";
 import { ownerOf } from "../wire/address.js";
 import { FrameError } from "../wire/frame-error.js";
@@ -368,7 +368,7 @@ export class SharedPeerConnection implements SocketEvents {
       this.#delivered(partition, text);
     }
     this.#socket.send(text);
-    if (this.#socket.waiting >= SMALL_BYTES) this.#count();
+    if (this.#socket.waiting >= UNREAD_BYTES) this.#count();
     if (this.#socket.waiting > MAX_WAITING_BYTES) this.#socket.destroy("it asks, and does not read what it is told");
   }
 
@@ -418,8 +418,9 @@ export class SharedPeerConnection implements SocketEvents {
   #count(): boolean {
     if (this.#holder === undefined || this.#isOver) return true;
     // What is said becomes what is delivered, and has the same room.
-    const bytes = this.#earlyBytes * BODY_COST + this.#socket.waiting;
-    if (bytes < SMALL_BYTES) {
+    const { waiting } = this.#socket;
+    const bytes = this.#earlyBytes * BODY_COST + waiting;
+    if (bytes < SMALL_BYTES && waiting < UNREAD_BYTES) {
       this.#holder.release();
       return true;
     }

@@ -121,7 +121,9 @@ describe("a frame with many small values", () => {
         }),
       );
     }
-    expect(() => refuseHeavy(frame(names(1.5 * MAX_FRAME_NAMES)))).toThrow("more than 40000 different names of members");
+    expect(() => refuseHeavy(frame(names(1.5 * MAX_FRAME_NAMES)))).toThrow(
+      "more than 40000 different names of members",
+    );
     // A message without a good id is nobody's.
     for (const id of ["1", `"${"x".repeat(129)}"`, '"\\u00zz"'])
       expect(() => textOfFrame(frame(list("{}", many), id))).toThrow(expect.objectContaining({ id: undefined }));
