@@ -68,7 +68,7 @@ it("a call that is taken back while the outbox is being opened is never sent, an
   await outbox.close();
 });
 
-it("a question after a receipt that comes while the outbox is being opened waits for it, and is not told that there is none [restart-unseen] [ack-is-durable]", async () => {
+it("a question after a receipt that comes while the outbox is being opened waits for it, and is not told that there is none; what only has members of the same names goes its way [restart-unseen] [ack-is-durable]", async () => {
   const { id } = await world.queued({ n: 1 });
   const { outbox, pipeline } = begin({});
   const ask = (method: string, params: JsonObject) => {
@@ -97,11 +97,17 @@ it("a question after a receipt that comes while the outbox is being opened waits
     ask("resources/read", { uri: "file:///a" }),
     ask("tasks/get", { taskId: JSON.stringify({ ...task, place: "s1" }) }),
     ask("tools/list", {}),
+    // Members of the same names, in what asks after something else.
+    ask("prompts/get", { name: RECEIPT_TOOL }),
+    ask("prompts/get", { name: "greet", uri: RECEIPT_URI + id }),
+    ask("resources/read", { uri: "file:///a", name: RECEIPT_TOOL }),
+    ask("tools/call", { name: "tracker__find", taskId: JSON.stringify(task) }),
+    ask("tasks/list", { taskId: JSON.stringify(task) }),
   ];
   expect(outbox.operator).toBeUndefined();
   expect([...questions, takenBack, ...others].map(({ isTaken }) => isTaken)).toEqual([
     ...[true, true, true, true],
-    ...[false, false, false, false],
+    ...others.map(() => false),
   ]);
   const all = [...questions, takenBack];
   await expect.poll(() => all.map(({ replies }) => replies.length), { timeout: 10_000 }).toEqual([1, 1, 1, 1]);

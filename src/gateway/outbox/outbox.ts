@@ -161,16 +161,32 @@ export class GatewayOutbox implements OutboxIntake {
 
   /** True for a question about receipts: it waits until the outbox is open. */
   #askLate(call: AgentCall): boolean {
-    const { hasOutbox, taskIds, keyOf } = this.#handlerParts();
-    const { name, uri, taskId } = call.message.params ?? {};
-    const isOurs =
-      ((name === RECEIPT_TOOL || (typeof uri === "string" && uri.startsWith(RECEIPT_URI))) && hasOutbox(call.scope)) ||
-      (typeof taskId === "string" && taskIds.open(taskId, keyOf(call.caller.principal))?.place === RECEIPT_PLACE);
-    if (!isOurs) return false;
+    if (!this.#asksAfterReceipt(call)) return false;
     void this.#whenOpen(call, ({ receipts }) => {
       if (!receipts.handle(call)) throw new Fault("not-found", "There is no such receipt.");
     });
     return true;
+  }
+
+  /** By the method, as whoever answers it goes: a call of another one may have members of the same names. */
+  #asksAfterReceipt({ caller, scope, message: { method, params } }: AgentCall): boolean {
+    const { hasOutbox, taskIds, keyOf } = this.#handlerParts();
+    const { name, uri, taskId } = params ?? {};
+    switch (method) {
+      case "tools/call":
+        return name === RECEIPT_TOOL && hasOutbox(scope);
+      case "resources/read":
+      case "resources/subscribe":
+      case "resources/unsubscribe":
+        return typeof uri === "string" && uri.startsWith(RECEIPT_URI) && hasOutbox(scope);
+      case "tasks/get":
+      case "tasks/cancel":
+      case "tasks/update":
+        if (caller.era !== "modern" || typeof taskId !== "string") return false;
+        return taskIds.open(taskId, keyOf(caller.principal))?.place === RECEIPT_PLACE;
+      default:
+        return false;
+    }
   }
 
   /** Never rejects. */
