@@ -72,6 +72,8 @@ export interface AgentCall {
   readonly messageKey?: MessageKey | undefined;
   /** Undefined where it waits as long as the breaker of its server says, as calls of agents do. */
   readonly earlyTrial?: EarlyTrial | undefined;
+  /** Its receipt says what came of it, so its answer is waited for a moment longer once it was taken back. */
+  readonly isKept?: boolean;
   /**
    * Asked once the tool is known and allowed: `declared` is what its schema wants in headers. The error where the
    * headers of the request do not agree with its arguments. Absent where a call has no headers that matter.

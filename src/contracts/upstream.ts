@@ -60,6 +60,8 @@ export interface UpstreamCall {
   readonly messageKey?: MessageKey | undefined;
   /** Undefined where it waits as long as the breaker says. */
   readonly earlyTrial?: EarlyTrial | undefined;
+  /** Its receipt says what came of it, so its answer is waited for a moment longer once it was taken back. */
+  readonly isKept?: boolean;
   /** Is called when it is sent a second time, on a new connection. */
   repeated?(): void;
   /** It was sent before: that it has not left this time says nothing. */

@@ -321,6 +321,10 @@ class ObservedCall implements AgentCall, CallNotes, CallUnderWayFacts {
     return this.#outer.earlyTrial;
   }
 
+  get isKept(): boolean {
+    return this.#outer.isKept === true;
+  }
+
   get onCancel(): AgentCall["onCancel"] {
     return this.#outer.onCancel;
   }

@@ -191,6 +191,7 @@ export class DeliveryCall implements AgentCall {
   readonly caller: Caller;
   readonly message: RequestMessage;
   readonly scope = undefined;
+  readonly isKept = true;
   readonly notes: CallNotes | undefined;
   readonly messageKey: MessageKey | undefined;
   readonly earlyTrial: EarlyTrial;

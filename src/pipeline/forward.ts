@@ -146,6 +146,10 @@ export class Forward implements UpstreamCall {
     return this.#call.earlyTrial;
   }
 
+  get isKept(): boolean {
+    return this.#call.isKept === true;
+  }
+
   refusal(): Fault | undefined {
     this.#refusal = this.#judge.refusal(this.#call, this.#to);
     return this.#refusal;

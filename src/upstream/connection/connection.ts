@@ -10,7 +10,7 @@ import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../../protoco
 import { PiecedReply, WholeReply } from "../../protocol/arrived.js";
 import { flawOfLong, HAS_METHOD, isAmbiguous, judgeShort, PARSED_REPLY_BYTES } from "../../protocol/check-reply.js";
 import { Fault, OUTCOME_UNKNOWN, toRpcError } from "../../protocol/errors.js";
-import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
+import type { RpcId } from "../../protocol/jsonrpc.js";
 import {
   idSpan,
   type Message,
@@ -32,6 +32,7 @@ import { takenBack } from "../link/taken-back.js";
 import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
 import { WITHOUT_SENDER } from "../modern/translate.js";
 import { type Breaker, type LateCall, OverdueFault } from "../supervise/breaker.js";
+import { Cancels } from "./cancels.js";
 import { type AboutTask, CallerLookup, ServerMessages, type ServerMessagesOptions } from "./from-server.js";
 import {
   AbandonedCalls,
@@ -91,6 +92,7 @@ export class Connection implements LinkEvents {
   readonly #abandoned = new AbandonedCalls();
   readonly #endings: CallEndings;
   readonly #messages: ServerMessages;
+  readonly #cancels: Cancels;
   #link: Link;
   /** Set while the server may be a modern one, and for good once it is. */
   #modern: ModernSide | undefined;
@@ -105,7 +107,7 @@ export class Connection implements LinkEvents {
   /** Sends requests of our own, past all that is done for an agent's call. */
   readonly #direct: CallSender = {
     send: (call) => this.#sendDirect(call),
-    cancel: (call, reason) => this.#cancelDirect(call, reason),
+    cancel: (call, reason) => this.#cancels.cancel(call, reason),
   };
 
   constructor(options: ConnectionOptions, events: ConnectionEvents) {
@@ -133,6 +135,12 @@ export class Connection implements LinkEvents {
       onNotification: (message, caller) => events.onNotification(message, caller),
       aboutTask: events.aboutTask ?? ((message) => message),
       newHolder: options.newHolder,
+    });
+    this.#cancels = new Cancels({
+      inFlight: this.#inFlight,
+      endings: this.#endings,
+      link: () => (this.#closed ? undefined : this.#link),
+      callEnded: (pending) => this.#messages.questions.callEnded(pending),
     });
     this.#makeLink = options.makeLink;
     this.#link = options.makeLink(this);
@@ -227,7 +235,7 @@ export class Connection implements LinkEvents {
   }
 
   cancel(call: UpstreamCall, reason: string | undefined): void {
-    if (this.#modern === undefined || !this.#modern.cancel(call, reason)) this.#cancelDirect(call, reason);
+    if (this.#modern === undefined || !this.#modern.cancel(call, reason)) this.#cancels.cancel(call, reason);
   }
 
   /** An agent's notification: what the server's era has no notion of is not sent. */
@@ -251,7 +259,7 @@ export class Connection implements LinkEvents {
     for (const [pending, fault] of this.#inFlight.overdue(nowMs)) {
       late ??= [];
       if (pending.call.caller !== undefined && fault instanceof OverdueFault) late.push(pending.late);
-      this.#abandon(pending, "timeout", fault);
+      this.#cancels.abandon(pending, "timeout", fault);
     }
     return late;
   }
@@ -331,7 +339,10 @@ export class Connection implements LinkEvents {
     if (pending === undefined) return;
     const fault = this.#safe(raw);
     this.#modern?.refused(fault);
-    if (!sent) this.#endings.unsent(pending, fault);
+    // It is not sent again.
+    if (pending.isTakenBack && (!sent || fault.code === "outcome-unknown")) {
+      this.#endings.fail(pending, takenBack(undefined, !sent && pending.call.wasSent !== true));
+    } else if (!sent) this.#endings.unsent(pending, fault);
     else if (fault.code === "outcome-unknown") this.#endings.lose(pending, fault);
     else this.#endings.fail(pending, fault);
   }
@@ -379,30 +390,6 @@ export class Connection implements LinkEvents {
     }
     this.#inFlight.add(pending);
     this.#link.send(text, pending);
-  }
-
-  #cancelDirect(call: UpstreamCall, reason: string | undefined): void {
-    const pending = this.#inFlight.of(call);
-    if (pending === undefined) return;
-    pending.isTakenBack = true;
-    const neverLeft = pending.waitsFor !== undefined || (this.#link.withdraw?.(pending) ?? false);
-    if (typeof neverLeft === "boolean") this.#takenBack(pending, reason, neverLeft);
-    else void neverLeft.then((is) => this.#takenBack(pending, reason, is));
-  }
-
-  #takenBack(pending: PendingCall, reason: string | undefined, neverLeft: boolean): void {
-    // It may have been answered while somebody else was asked.
-    if (this.#inFlight.get(pending.id) !== pending) return;
-    this.#abandon(pending, reason, takenBack(reason, neverLeft && pending.call.wasSent !== true));
-  }
-
-  #abandon(pending: PendingCall, reason: string | undefined, fault: Fault): void {
-    if (!this.#closed && isCancelledByMessage(pending)) {
-      const params: JsonObject = { requestId: pending.id, ...(reason === undefined ? {} : { reason }) };
-      this.#link.send(JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params }), undefined);
-    }
-    this.#endings.abandon(pending, fault);
-    if (pending.questions > 0) this.#messages.questions.callEnded(pending);
   }
 
   #reply(bytes: Buffer, anchor: Anchor): void {
@@ -590,9 +577,4 @@ export class Connection implements LinkEvents {
     const message = `Server "${this.#spec.name}" went away in the middle of the call: ${fault.plain}`;
     this.#modern?.end(new Fault("outcome-unknown", message, { cause: fault, outcome: OUTCOME_UNKNOWN }));
   }
-}
-
-/** What was not sent needs no message. The handshake cannot be taken back, says the protocol. Over HTTP a modern request is, by closing its exchange. */
-function isCancelledByMessage({ method, headers, waitsFor }: PendingCall): boolean {
-  return method !== "initialize" && method !== "server/discover" && headers === undefined && waitsFor === undefined;
 }

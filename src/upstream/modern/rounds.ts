@@ -103,6 +103,8 @@ class CallInRounds implements UpstreamCall {
   /** Pages that the user was sent to, by the text of their elicitations, until the server goes on without them. */
   #pages: Map<string, Page> | undefined;
   #done: boolean = false;
+  /** Nobody is asked for it any more. */
+  #isTakenBack: boolean = false;
   inFlight: boolean = false;
 
   constructor(call: UpstreamCall, caller: Caller, sender: CallSender, open: IndexedSet<CallInRounds>) {
@@ -139,6 +141,10 @@ class CallInRounds implements UpstreamCall {
   /** With an answer of the agent's in it, it is another call. */
   get messageKey(): MessageKey | undefined {
     return this.#rounds === 0 ? this.#call.messageKey : undefined;
+  }
+
+  get isKept(): boolean {
+    return this.#call.isKept === true;
   }
 
   get isOfTool(): boolean {
@@ -178,7 +184,7 @@ class CallInRounds implements UpstreamCall {
     this.inFlight = false;
     if (this.#done) return;
     const message = inputRequired(reply);
-    if (message === undefined) this.#finish(reply);
+    if (message === undefined || this.#isTakenBack) this.#finish(reply);
     else {
       // The server goes on when its agent has answered: that is its time still.
       this.notes?.enter("server");
@@ -187,6 +193,7 @@ class CallInRounds implements UpstreamCall {
   }
 
   cancel(reason: string | undefined): void {
+    this.#isTakenBack = true;
     if (this.inFlight) this.#sender.cancel(this, reason);
     else this.end(new Fault("cancelled", reason ?? "Cancelled."));
   }

@@ -101,6 +101,10 @@ class TrialCall implements UpstreamCall {
     return this.inner.messageKey;
   }
 
+  get isKept(): boolean {
+    return this.inner.isKept === true;
+  }
+
   get isOfTool(): boolean {
     return this.inner.isOfTool === true;
   }
