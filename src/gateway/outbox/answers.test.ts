@@ -92,8 +92,10 @@ const CASES: readonly Case[] = [
 ];
 
 class Scripted {
-  /** What the first send of a write meets; later ones are answered with a result. */
+  /** What the first send of a write meets, and what later ones meet. */
   act: Act = done;
+  later: Act = done;
+  onCancelled: () => void = () => {};
   readonly sends = new Map<string, number>();
   readonly #server: Server;
 
@@ -105,6 +107,7 @@ class Scripted {
         const text = Buffer.concat(chunks).toString();
         const message = request.method === "POST" ? (JSON.parse(text) as JsonObject) : {};
         const { id, method, params } = message;
+        if (method === "notifications/cancelled") this.onCancelled();
         if (id === undefined) return void response.writeHead(request.method === "POST" ? 202 : 405).end();
         if (method !== "tools/call") {
           const answer = { jsonrpc: "2.0", id, ...hello(method) };
@@ -114,7 +117,7 @@ class Scripted {
         const sends = (this.sends.get(n) ?? 0) + 1;
         this.sends.set(n, sends);
         const result = `{"content":[{"type":"text","text":"${n}"}],"structuredContent":{"issue":${LONG}}}`;
-        (sends === 1 ? this.act : done)({ response, id, result });
+        (sends === 1 ? this.act : this.later)({ response, id, result });
       });
     });
   }
@@ -180,6 +183,15 @@ describe("a server that answers a kept write with", () => {
     return { text: await answer.text(), session: answer.headers.get("mcp-session-id") };
   }
 
+  async function notify(method: string, params: object): Promise<void> {
+    const headers = {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-session-id": session,
+    };
+    await fetch(url, { method: "POST", headers, body: JSON.stringify({ jsonrpc: "2.0", method, params }) });
+  }
+
   const call = (tool: string, n: string) =>
     post("tools/call", {
       name: `tracker__${tool}`,
@@ -220,6 +232,41 @@ describe("a server that answers a kept write with", () => {
     },
     60_000,
   );
+
+  it("429, and then 409: under its key too that is the end of it, since nothing was done before [unknown-is-said]", async () => {
+    const n = `write-${ids}`;
+    server.act = status(429, NOW);
+    server.later = status(409);
+    try {
+      await call("keyed", n);
+      await expect.poll(async () => (await receipt(n))?.["state"], SOON).toBe("failed");
+    } finally {
+      server.later = done;
+    }
+    expect(server.sends.get(n)).toBe(2);
+    expect(await receipt(n)).toMatchObject({ why: expect.stringContaining("HTTP 409") });
+  }, 60_000);
+
+  it("what was asked for, though its agent took it back meanwhile: the write is done, and its receipt has the result [unknown-is-said]", async () => {
+    const n = `write-${ids}`;
+    let answering: Answering | undefined;
+    server.act = (one) => {
+      answering = one;
+    };
+    const id = ids + 1;
+    const calling = call("keyed", n).catch(() => undefined);
+    await expect.poll(() => answering !== undefined, SOON).toBe(true);
+    server.onCancelled = () => answering !== undefined && done(answering);
+    try {
+      await notify("notifications/cancelled", { requestId: id });
+      await expect.poll(async () => (await receipt(n))?.["state"], SOON).toBe("done");
+    } finally {
+      server.onCancelled = () => {};
+    }
+    expect((await call("keyed", n)).text).toContain(RESULT);
+    expect(server.sends.get(n)).toBe(1);
+    await calling;
+  }, 60_000);
 
   it("words of its own: the receipt has them, and the log has not, since they may repeat the arguments", async () => {
     const n = `word-${ids}`;

@@ -35,6 +35,7 @@ interface Rest {
   round: number;
   resultBytes: number;
   endedBytes: number;
+  notDone: number;
   conflicts: number;
   askUntilMs: number | undefined;
   endedMs: number;
@@ -46,6 +47,7 @@ const NOTHING: Readonly<Rest> = {
   round: 0,
   resultBytes: 0,
   endedBytes: 0,
+  notDone: 0,
   conflicts: 0,
   askUntilMs: undefined,
   endedMs: 0,
@@ -78,6 +80,7 @@ export class KeptWrite {
     this.sinceMs = record.sinceMs;
     this.why = record.why;
     this.attempts = record.attempts;
+    this.notDone = record.notDone ?? 0;
     this.maybe = record.maybe === true;
     this.takenBack = record.takenBack === true;
     this.held = record.held === true;
@@ -216,6 +219,20 @@ export class KeptWrite {
     this.#keep("endedBytes", value);
   }
 
+  /** Of the attempts, those of which the server said that it did nothing. */
+  get notDone(): number {
+    return this.#rest.notDone;
+  }
+
+  set notDone(value: number) {
+    this.#keep("notDone", value);
+  }
+
+  /** The server may have had it before, and be at it still. */
+  get isRepeat(): boolean {
+    return this.attempts > this.notDone;
+  }
+
   /** Answers "409" in a row. */
   get conflicts(): number {
     return this.#rest.conflicts;
@@ -285,6 +302,7 @@ export class KeptWrite {
       sinceMs: this.sinceMs,
       why: this.why,
       attempts: this.attempts,
+      notDone: this.notDone || undefined,
       maybe: this.maybe || undefined,
       takenBack: this.takenBack || undefined,
       held: this.held || undefined,

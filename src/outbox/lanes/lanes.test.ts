@@ -8,6 +8,7 @@ import type { KeptWrite } from "./lane.js";
 import { Lanes } from "./lanes.js";
 import { ENDED_MS, SHORT_WAIT_MS, SWEEP_MS } from "./limits.js";
 import type { Result, Step } from "./step.js";
+import type { WriteRecord } from "./write.js";
 
 const WALL_MS = Date.UTC(2026, 0, 1);
 const KEYLESS: OutboxTerms = {
@@ -100,6 +101,59 @@ it("servers that share a credential go on after its login, though one of them we
   lanes.result(other, { kind: "not-sent", why: "Nothing listens there." }, 10_001, WALL_MS);
   lanes.result(probe, { kind: "answered", failed: false }, 10_002, WALL_MS);
   expect(sentIn(lanes.wake(20_000, WALL_MS))).toContain("behind");
+});
+
+describe("409", () => {
+  const CONFLICT: Result = { kind: "conflict", why: "HTTP 409" };
+  const met409After = (...results: readonly Result[]) => {
+    let lanes = makeLanes();
+    lanes.start(0, WALL_MS);
+    let write = take(lanes, "w1", "a", "lane", 0, KEYED);
+    let nowMs = 0;
+    for (const result of [...results, CONFLICT]) {
+      lanes.result(write, result, ++nowMs, WALL_MS);
+      if (write.isOver) break;
+      // Each try may be that of another run of the program.
+      const record = JSON.parse(JSON.stringify(write.record(nowMs, WALL_MS))) as WriteRecord;
+      lanes = makeLanes();
+      lanes.restore(write.sequence, record, nowMs, WALL_MS);
+      write = lanes.get("w1") as KeptWrite;
+      nowMs += 3_600_000;
+      lanes.start(nowMs, WALL_MS);
+    }
+    return write;
+  };
+
+  it("is an outcome where all tries before were answered with “not done”, or never left: the server has not had it", () => {
+    expect(met409After().state).toBe("failed");
+    expect(met409After({ kind: "not-done", why: "HTTP 429", retryAfterMs: 0 }).state).toBe("failed");
+    const never: Result = { kind: "not-sent", why: "nothing listens there" };
+    const notDone: Result = { kind: "not-done", why: "HTTP 503", retryAfterMs: 10 };
+    expect(met409After(never, notDone, never, notDone)).toMatchObject({
+      state: "failed",
+      attempts: 3,
+      why: "HTTP 409",
+    });
+  });
+
+  it("of one that may have happened says that the first may still run, whatever was answered in between [unknown-is-said]", () => {
+    const lost: Result = { kind: "maybe", why: "it went away" };
+    const notDone: Result = { kind: "not-done", why: "HTTP 429", retryAfterMs: 0 };
+    expect(met409After(lost).isOver).toBe(false);
+    expect(met409After(notDone, lost, notDone).isOver).toBe(false);
+  });
+
+  it("of one that its agent took back while it was repeated leaves it unknown, and it is not sent again [no-double-effect]", () => {
+    const lanes = makeLanes();
+    lanes.start(0, WALL_MS);
+    const write = take(lanes, "w1", "a", "lane", 0, KEYED);
+    lanes.result(write, { kind: "maybe", why: "it went away" }, 1, WALL_MS);
+    expect(sentIn(lanes.wake(3_600_000, WALL_MS))).toEqual(["w1"]);
+    lanes.cancel(write, "enough", 3_600_001, WALL_MS);
+    const steps = lanes.result(write, CONFLICT, 3_600_002, WALL_MS);
+    expect(steps.map((step) => step.do)).toEqual(["save"]);
+    expect(write.state).toBe("unknown");
+  });
 });
 
 describe("a lane that waits for a person to say what became of a write", () => {

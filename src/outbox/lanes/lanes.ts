@@ -154,8 +154,9 @@ export class Lanes extends LaneQuestions {
     const wasProbe = this.table.givePlaceBack(lane, write);
     this.#learn(lane.server, write, result, wasProbe);
     triedLane(this.table, lane, result);
-    const isRepeat = write.attempts > 0;
+    const { isRepeat } = write;
     if (mayHaveLeft(result)) write.attempts++;
+    if (result.kind === "not-done") write.notDone++;
     // What its agent took back is never sent again by us.
     if (write.takenBack && goesAgain(result)) this.#withdraw(write, "why" in result ? result.why : "taken back");
     else this.#follow(lane, write, result, isRepeat);
@@ -198,7 +199,7 @@ export class Lanes extends LaneQuestions {
         break;
       case "conflict":
         if (!write.isKeyed || !isRepeat) this.#end(write, "failed", result.why);
-        else if (++write.conflicts > MAX_CONFLICTS) this.#unknown(lane, write, result.why);
+        else if (write.takenBack || ++write.conflicts > MAX_CONFLICTS) this.#unknown(lane, write, result.why);
         else {
           this.table.delay(lane, this.#nowMs, 0);
           this.#again(lane, write, result.why);

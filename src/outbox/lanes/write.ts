@@ -63,6 +63,8 @@ interface WriteProgress {
   readonly why?: string | undefined;
   /** How often a byte of it may have left. */
   readonly attempts: number;
+  /** How many of these the server answered with "not done". */
+  readonly notDone?: number | undefined;
   /** It may have taken effect: it is sent again only under its key, or once it is known that it did not. */
   readonly maybe?: true | undefined;
   /** The agent took it back: it is never sent again. */
