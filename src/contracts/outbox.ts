@@ -89,6 +89,8 @@ export interface Receipt {
   /** The server's whole result or error, as JSON text, once there is one. */
   readonly result: string | undefined;
   readonly error: string | undefined;
+  /** How many bytes the server's result had, where it is not kept; 0 where that is not known. */
+  readonly lostBytes?: number | undefined;
 }
 
 /** What a principal may ask of its own writes. @public */

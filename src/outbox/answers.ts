@@ -20,19 +20,28 @@ export function isAnswer({ params }: RequestMessage): boolean {
   return params?.["inputResponses"] !== undefined || params?.["requestState"] !== undefined;
 }
 
-/** What is kept of an answer; undefined where it is too large, or cannot be read. */
-export function keptOf(reply: Reply): KeptResult | undefined {
-  if (reply.kind === "stream") return undefined;
-  if (reply.kind === "result") return bounded({ result: JSON.stringify(reply.result) });
-  if (reply.kind === "error") return bounded({ error: JSON.stringify(reply.error) });
-  if (replySize(reply) > MAX_KEPT_RESULT_BYTES) return undefined;
+/** What is read of an answer to be kept with the receipt. */
+export interface ReadResult {
+  readonly kept: KeptResult | undefined;
+  /** How large it is, where it is too large to be kept; 0 where that is not known. */
+  readonly lostBytes: number | undefined;
+}
+
+/** `most`: how many bytes are kept. */
+export function readResult(reply: Reply, most = MAX_KEPT_RESULT_BYTES): ReadResult {
+  if (reply.kind === "stream") return { kept: undefined, lostBytes: reply.size?.("0") ?? 0 };
+  if (reply.kind === "result") return bounded({ result: JSON.stringify(reply.result) }, most);
+  if (reply.kind === "error") return bounded({ error: JSON.stringify(reply.error) }, most);
+  const bytes = replySize(reply);
+  if (bytes > most) return { kept: undefined, lostBytes: bytes };
   const message = responseOf(reply);
-  if (message === undefined) return undefined;
+  if (message === undefined) return { kept: undefined, lostBytes: undefined };
   const textAt = (name: string) => {
     const at = locate(message, [name]);
     return at === undefined ? undefined : message.text.slice(at.start, at.end);
   };
-  return message.error === undefined ? { result: textAt("result") } : { error: textAt("error") };
+  const kept = message.error === undefined ? { result: textAt("result") } : { error: textAt("error") };
+  return { kept, lostBytes: undefined };
 }
 
 /** A result that was kept, as it was written: a number may say more than a double holds. */
@@ -51,8 +60,9 @@ export function sizeOf(kept: KeptResult | undefined): number {
   return (kept?.result ?? kept?.error ?? "").length;
 }
 
-function bounded(kept: KeptResult): KeptResult | undefined {
-  return sizeOf(kept) > MAX_KEPT_RESULT_BYTES ? undefined : kept;
+function bounded(kept: KeptResult, most: number): ReadResult {
+  const bytes = sizeOf(kept);
+  return bytes > most ? { kept: undefined, lostBytes: bytes } : { kept, lostBytes: undefined };
 }
 
 /** The call of a confirming tool that asks after the write of this key. */

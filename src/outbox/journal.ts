@@ -50,10 +50,12 @@ export class OutboxJournal {
     const key = keyOf(sequence);
     // What was done is never sent again.
     const isDone = record.state === "done";
-    if (result === undefined && !isDone) return this.#records.put(key, record);
+    const isLost = record.lostBytes !== undefined;
+    if (result === undefined && !isDone && !isLost) return this.#records.put(key, record);
     return this.#store.batch((batch) => {
       batch.put(this.#records, key, record);
       if (result !== undefined) batch.put(this.#results, key, result);
+      else if (isLost) batch.delete(this.#results, key);
       if (isDone) batch.delete(this.#messages, key);
     });
   }

@@ -19,6 +19,8 @@ import { PiecedReply } from "../protocol/arrived.js";
 import { Fault } from "../protocol/errors.js";
 import { makeMessage, makeNotification, parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, resultBytes } from "../protocol/reply.js";
+import { MAX_ENDED_BYTES_A_PRINCIPAL, MAX_KEPT_RESULT_BYTES } from "./lanes/limits.js";
+import { receiptResult } from "./receipt-text.js";
 
 let store: Store;
 let world: World;
@@ -188,6 +190,58 @@ describe("an agent's patience", () => {
     await world.pass(1_000);
     expect(receiptOf(made).state).toBe("sending");
   });
+});
+
+describe("a result", () => {
+  const result = (bytes: number) => resultBytes(`{"content":[{"type":"text","text":"${"x".repeat(bytes)}"}]}`);
+  const receiptText = (id: string) => receiptResult(world.desk.get("anna", id) as Receipt);
+
+  it("that is held whole on its way is kept with the receipt, and is what the same key gets again", async () => {
+    const { id } = await world.queued({ request_id: "mine" });
+    await world.pass(1_000);
+    await world.answer(result(MAX_KEPT_RESULT_BYTES - 100));
+    expect(world.desk.get("anna", id)?.result?.length).toBeGreaterThan(MAX_KEPT_RESULT_BYTES - 100);
+    expect(receiptText(id)).not.toContain("not kept");
+    const again = world.call({ request_id: "mine" });
+    expect(Object(again.replies[0]).bytes.length).toBeGreaterThan(MAX_KEPT_RESULT_BYTES - 100);
+  });
+
+  it("that is larger is not, and the receipt says so with its size, after a restart too", async () => {
+    const { id } = await world.queued({ request_id: "mine" });
+    await world.pass(1_000);
+    const large = result(MAX_KEPT_RESULT_BYTES);
+    await world.answer(large);
+    const said = `its result of ${Object(large).bytes.length} bytes is not kept`;
+    expect(receiptText(id)).toContain(said);
+    expect(world.desk.get("anna", id)).toMatchObject({ state: "done", result: undefined });
+    world = world.again();
+    await world.rest();
+    expect(receiptText(id)).toContain(said);
+  });
+
+  it("that makes room for newer ones is gone from the disk, and its receipt stays and says so, after a restart too", async () => {
+    const ids: string[] = [];
+    // Larger than what one principal may keep.
+    for (let i = 0; i < MAX_ENDED_BYTES_A_PRINCIPAL / MAX_KEPT_RESULT_BYTES + 2; i++) {
+      const { id } = await world.queued({ n: i });
+      await world.pass(60_000);
+      await world.answer(result(MAX_KEPT_RESULT_BYTES - 1_000));
+      ids.push(id);
+    }
+    const check = () => {
+      const all = ids.map((id) => world.desk.get("anna", id));
+      expect(all.map((one) => one?.state)).toEqual(ids.map(() => "done"));
+      const [lost, kept] = [true, false].map((is) => all.filter((one) => (one?.result === undefined) === is));
+      expect(lost).toEqual(all.slice(0, lost?.length));
+      expect([lost?.length, kept?.length]).toEqual([2, ids.length - 2]);
+      expect(receiptText(ids[0] ?? "")).toContain("made room for newer ones");
+    };
+    check();
+    expect([...store.map("outbox-results").entries()]).toHaveLength(ids.length - 2);
+    world = world.again();
+    await world.rest();
+    check();
+  }, 120_000);
 });
 
 describe("a cancel", () => {

@@ -11,7 +11,7 @@ import { faultReply, type Reply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
 import { resultWithin } from "../runtime/wait.js";
 import { randomId } from "../runtime/words/random-id.js";
-import { asFault, foundIn, isAnswer, keptOf, keptReply, questionAbout, sizeOf } from "./answers.js";
+import { asFault, foundIn, isAnswer, keptReply, questionAbout, readResult, sizeOf } from "./answers.js";
 import {
   AbsentCaller,
   DeliveryCall,
@@ -31,6 +31,7 @@ import { FORGOTTEN_AT_ONCE, LONGEST_SLEEP_MS, MAX_WAITERS, REWRITE_MS } from "./
 import type { Result, Step } from "./lanes/step.js";
 import { readRecord, type StrangeRecord, strangeRecord, type WriteFacts, type WriteRecord } from "./lanes/write.js";
 import type { ChangeListener, OutboxParts, PassedOn } from "./parts.js";
+import { receiptOf } from "./receipt-text.js";
 import { isMeant, otherTarget, verdictOn } from "./target.js";
 import { commitMs, lateFault, logWrite, NOT_ON_DISK, NOT_QUEUED_YET, notTakenFault } from "./texts.js";
 import { WallJumps } from "./wall-jumps.js";
@@ -193,26 +194,12 @@ export class Outbox implements OutboxIntake {
 
   /** `withResult` false: for a list, whose results nobody reads, and which are read from disk one by one. */
   receipt(write: KeptWrite, withResult = true): Receipt {
-    const { facts } = write;
     const isEnding = this.#ending.has(write);
     const kept =
       withResult && write.hasResult && !isEnding
         ? (this.journal.result(write.sequence) ?? this.#unwritten.get(write))
         : undefined;
-    return {
-      id: facts.id,
-      server: facts.server,
-      tool: facts.tool,
-      state: isEnding ? "sending" : write.state,
-      idempotencyKey: facts.key,
-      position: this.lanes.position(write),
-      takenMs: facts.takenMs,
-      sinceMs: write.sinceMs,
-      why: isEnding ? undefined : write.why,
-      attempts: write.attempts,
-      result: kept?.result,
-      error: kept?.error,
-    };
+    return receiptOf(write, this.lanes.position(write), isEnding, kept);
   }
 
   /** Takes back a write by its receipt. One on its way that another call waits for is that call's to take back. */
@@ -237,6 +224,7 @@ export class Outbox implements OutboxIntake {
       else if (step.do === "confirm") this.#confirm(write);
       else if (step.do === "save") void this.#save(write);
       else if (step.do === "tell") this.#tell(write);
+      else if (step.do === "thin") this.#thin(write);
       else {
         this.#unwritten.delete(write);
         this.#forgotten.push(write.sequence);
@@ -245,6 +233,11 @@ export class Outbox implements OutboxIntake {
     }
     if (this.#forgotten.length >= FORGOTTEN_AT_ONCE) this.#forget();
     this.#setTimer();
+  }
+
+  #thin(write: KeptWrite): void {
+    if (this.#unwritten.has(write)) this.#unwritten.set(write, undefined);
+    this.#track(this.journal.save(write.sequence, this.#record(write), undefined));
   }
 
   #forget(): void {
@@ -450,7 +443,11 @@ export class Outbox implements OutboxIntake {
   #replied(flight: Flight, reply: Reply): void {
     const outcome = classify(reply);
     flight.reply = shared(reply);
-    if (outcome.kind === "answered") flight.kept = keptOf(reply);
+    if (outcome.kind === "answered") {
+      const { kept, lostBytes } = readResult(reply, this.#parts.maxResultBytes);
+      flight.kept = kept;
+      flight.write.lostBytes = lostBytes;
+    }
     // Nobody reads it: what it comes through is given back.
     if (reply.kind === "stream" && flight.waiters.length === 0) reply.open("0").destroy();
     this.#came(flight, outcome);

@@ -31,6 +31,8 @@ export interface OutboxParts {
   readonly clock: Clock;
   readonly random: () => number;
   readonly limits: OutboxLimits;
+  /** The largest result that is kept; MAX_KEPT_RESULT_BYTES where it is absent. */
+  readonly maxResultBytes?: number | undefined;
   /** What ids of receipts begin with, where this outbox is one of several. */
   readonly idPrefix?: string | undefined;
   /** What servers that send the same credential have in common; undefined where a server has its own, or none. */

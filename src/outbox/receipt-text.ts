@@ -5,12 +5,39 @@ import { RECEIPT_TOOL, type Receipt, type WriteState } from "../contracts/outbox
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { scanMembers } from "../protocol/scan.js";
 import { sentence } from "../runtime/expected-error.js";
+import type { KeptResult } from "./journal.js";
+import type { KeptWrite } from "./lanes/lane.js";
 import { STATE_WORDS } from "./lanes/write.js";
 
 const ENDS: ReadonlySet<WriteState> = new Set(["done", "failed", "unknown", "expired", "cancelled"]);
 
 export function hasEnded({ state }: Pick<Receipt, "state">): boolean {
   return ENDS.has(state);
+}
+
+/** `isEnding`: what became of it is not on disk yet, and nobody is told of it before. */
+export function receiptOf(
+  write: KeptWrite,
+  position: number | undefined,
+  isEnding: boolean,
+  kept: KeptResult | undefined,
+): Receipt {
+  const { facts } = write;
+  return {
+    id: facts.id,
+    server: facts.server,
+    tool: facts.tool,
+    state: isEnding ? "sending" : write.state,
+    idempotencyKey: facts.key,
+    position,
+    takenMs: facts.takenMs,
+    sinceMs: write.sinceMs,
+    why: isEnding ? undefined : write.why,
+    attempts: write.attempts,
+    result: kept?.result,
+    error: kept?.error,
+    lostBytes: isEnding ? undefined : write.lostBytes,
+  };
 }
 
 /** What is known of a write, without its result. */
@@ -30,7 +57,13 @@ export function factsOf(receipt: Receipt): JsonObject {
     since: new Date(sinceMs).toISOString(),
     attempts,
     ...(why === undefined ? {} : { why }),
+    ...(receipt.lostBytes === undefined ? {} : { resultNotKept: lostText(receipt.lostBytes) }),
   };
+}
+
+function lostText(bytes: number): string {
+  const size = bytes === 0 ? "" : ` of ${bytes} bytes`;
+  return `its result${size} is not kept: it was too large, or made room for newer ones`;
 }
 
 /** The result of a call that has none yet. An agent that takes it for done is told twice that it is not. */
@@ -108,9 +141,10 @@ export function receiptsResult(receipts: readonly Receipt[]): JsonObject {
 }
 
 /** What became of it, in one sentence. */
-export function stateSentence({ tool, server, state, why, position }: Receipt): string {
+export function stateSentence({ tool, server, state, why, position, lostBytes }: Receipt): string {
   const call = `The call of "${tool}" at "${server}"`;
-  const because = why === undefined ? "" : ` ${sentence(why)}`;
+  const lost = lostBytes === undefined ? "" : ` ${sentence(lostText(lostBytes))}`;
+  const because = `${why === undefined ? "" : ` ${sentence(why)}`}${lost}`;
   switch (state) {
     case "queued": {
       const before = position === undefined || position === 0 ? "" : ` ${position} before it.`;

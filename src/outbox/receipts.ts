@@ -345,7 +345,7 @@ function outcomeOf(receipt: Receipt): JsonObject {
       return { status: "cancelled" };
     case "done":
       if (receipt.result !== undefined || !isRpcError(error)) {
-        return { status: "completed", result: parsed(receipt.result) ?? { content: [] } };
+        return { status: "completed", result: parsed(receipt.result) ?? withoutResult(receipt) };
       }
       return { status: "failed", error };
     case "failed":
@@ -355,6 +355,11 @@ function outcomeOf(receipt: Receipt): JsonObject {
     case "unknown":
       return { status: "failed", error: ourError("outcome-unknown", receipt) };
   }
+}
+
+/** Where its result is not kept, that is what there is to say. */
+function withoutResult(receipt: Receipt): JsonObject {
+  return { content: receipt.lostBytes === undefined ? [] : [{ type: "text", text: stateSentence(receipt) }] };
 }
 
 function ourError(code: "unavailable" | "timeout" | "outcome-unknown", receipt: Receipt): RpcError {

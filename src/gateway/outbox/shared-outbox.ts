@@ -3,6 +3,7 @@
 import type { GatewayEngine } from "../../contracts/engine/engine.js";
 import type { OutboxLimits } from "../../contracts/outbox.js";
 import type { AgentCall } from "../../contracts/service.js";
+import { MAX_SHARED_RESULT_BYTES } from "../../outbox/lanes/limits.js";
 import type { OutboxParts } from "../../outbox/parts.js";
 import type { LocalReceiptHandler, ReceiptHandlerOptions } from "../../outbox/receipts.js";
 import { SharedOutbox, SharedReceiptHandler, SharedReceipts } from "../../outbox/shared/index.js";
@@ -42,7 +43,14 @@ export function openSharedOutbox(
         if (!mayAct()) throw new Fault("unavailable", "Another gateway keeps this server's writes by now.");
         parts.send(call, server, tool);
       };
-      const one = new Outbox({ ...parts, ...own, send, forgot, limits: limits() });
+      const one = new Outbox({
+        ...parts,
+        ...own,
+        send,
+        forgot,
+        limits: limits(),
+        maxResultBytes: MAX_SHARED_RESULT_BYTES,
+      });
       return { outbox: one, operations: new OutboxOperations(one, systemClock) };
     },
     targetOf: (server) => parts.targetOf?.(server),

@@ -31,19 +31,24 @@ function ended(known: KnownWrites, principal: string, state: WriteState, bytes: 
   write.state = state;
   write.resultBytes = resultBytes;
   known.add(write);
-  return { write, gone: known.ended(write) };
+  return { write, ...known.ended(write) };
 }
 
 const bytesOf = (known: KnownWrites) => [...known.all].reduce((sum, { endedBytes }) => sum + endedBytes, 0);
 
-it("results of ended writes do not fill the state: the oldest of the same principal go, and others keep theirs [ack-is-durable]", () => {
+it("results of ended writes do not fill the state: the oldest of the same principal go, their receipts stay and say how large they were, and others keep theirs [ack-is-durable]", () => {
   const known = new KnownWrites();
   const other = ended(known, "bert", "done", KIB, KIB).write;
-  const first = ended(known, "anna", "done", KIB, MAX_KEPT_RESULT_BYTES).write;
+  const large = () => ended(known, "anna", "done", KIB, MAX_KEPT_RESULT_BYTES);
+  const first = large().write;
+  const second = ended(known, "anna", "failed", KIB, KIB).write;
   const most = MAX_ENDED_BYTES_A_PRINCIPAL / MAX_KEPT_RESULT_BYTES;
-  for (let i = 1; i < most; i++) expect(ended(known, "anna", "done", KIB, MAX_KEPT_RESULT_BYTES).gone).toEqual([]);
-  expect(ended(known, "anna", "done", KIB, MAX_KEPT_RESULT_BYTES).gone).toEqual([first]);
-  expect(known.ofKey(first.facts.keyHash)).toBeUndefined();
+  for (let i = 1; i < most - 1; i++) expect(large()).toMatchObject({ gone: [], thinned: [] });
+  expect(large()).toMatchObject({ gone: [], thinned: [first] });
+  expect(first).toMatchObject({ hasResult: false, resultBytes: 0, lostBytes: MAX_KEPT_RESULT_BYTES });
+  expect(known.ofKey(first.facts.keyHash)).toBe(first);
+  expect(large().thinned[0]).toBe(second);
+  expect(bytesOf(known)).toBeLessThanOrEqual(MAX_ENDED_BYTES_A_PRINCIPAL + 2 * KIB);
   expect(known.get(other.facts.id)).toBe(other);
 });
 

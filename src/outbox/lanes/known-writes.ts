@@ -15,16 +15,57 @@ import type { WriteFacts } from "./write.js";
 /** So many of the last characters of a text make its number. They are what is random in it: ids may have a name in front. */
 const CHARACTERS = 12;
 
+/**
+ * Writes in the order in which they came. A new walk over a set goes past the places of all that have left its front, which may be as
+ * many as are in it: so one walk goes on for as long as the oldest are taken.
+ */
+class OldestFirst {
+  readonly #all = new Set<KeptWrite>();
+  #walk: Iterator<KeptWrite> | undefined;
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  add(write: KeptWrite): void {
+    this.#all.add(write);
+  }
+
+  delete(write: KeptWrite): boolean {
+    return this.#all.delete(write);
+  }
+
+  takeOldest(): KeptWrite | undefined {
+    if (this.#all.size === 0) return undefined;
+    this.#walk ??= this.#all.values();
+    let next = this.#walk.next();
+    if (next.done === true) {
+      this.#walk = this.#all.values();
+      next = this.#walk.next();
+    }
+    this.#all.delete(next.value);
+    return next.value;
+  }
+
+  /** Ends the walk: one that stands still keeps all that was in the set when it stopped, however long it is gone. */
+  rest(): Iterable<KeptWrite> {
+    this.#walk = undefined;
+    return this.#all;
+  }
+}
+
 /** Ended writes of one principal, the oldest end first. */
 interface Ended {
-  readonly writes: Set<KeptWrite>;
-  /**
-   * The same, as far as none has gone for being the oldest. A new walk over a set goes past the places of all that have left its
-   * front: those may be as many as are in it. Undefined while nobody walks: a walk that stands still keeps all that was in the set
-   * when it stopped, however long it is gone.
-   */
-  oldestFirst: Iterator<KeptWrite> | undefined;
+  readonly writes: OldestFirst;
+  /** Those of them whose result is kept. */
+  readonly withResult: OldestFirst;
   bytes: number;
+}
+
+/** What makes room for a write that ended: receipts that are forgotten, and those whose results are. */
+interface MadeRoom {
+  readonly gone: KeptWrite[];
+  readonly thinned: KeptWrite[];
 }
 
 export class KnownWrites {
@@ -79,34 +120,54 @@ export class KnownWrites {
     this.revived(write);
   }
 
-  /** It is over. Those that have to go for it, where there are too many, or too much is kept with them. */
-  ended(write: KeptWrite): KeptWrite[] {
+  /** It is over. What has to go for it, where there are too many, or too much is kept with them. */
+  ended(write: KeptWrite): MadeRoom {
     const { id } = write.facts.principal;
     let own = this.#ended.get(id);
     if (own === undefined) {
-      own = { writes: new Set(), oldestFirst: undefined, bytes: 0 };
+      own = { writes: new OldestFirst(), withResult: new OldestFirst(), bytes: 0 };
       this.#ended.set(id, own);
     }
     own.writes.add(write);
     // The text of what is done is not kept: it is never sent again.
     write.endedBytes = write.resultBytes + (write.state === "done" ? 0 : write.facts.bytes);
-    own.bytes += write.endedBytes;
-    this.#endedBytes += write.endedBytes;
-    const gone: KeptWrite[] = [];
-    const { writes } = own;
-    while (writes.size > MAX_ENDED_A_PRINCIPAL || own.bytes > MAX_ENDED_BYTES_A_PRINCIPAL) {
-      this.#removeOldest(own, gone);
-    }
-    while (this.#endedBytes > MAX_ENDED_BYTES) this.#removeOldest(this.#largest(), gone);
-    return gone;
+    this.#count(own, write.endedBytes);
+    const room: MadeRoom = { gone: [], thinned: [] };
+    while (own.writes.size > MAX_ENDED_A_PRINCIPAL) this.#removeOldest(own, room);
+    while (own.bytes > MAX_ENDED_BYTES_A_PRINCIPAL) this.#thinOldest(own, room);
+    while (this.#endedBytes > MAX_ENDED_BYTES) this.#thinOldest(this.#largest(), room);
+    // Its own does not go for it.
+    if (write.resultBytes > 0 && !room.gone.includes(write)) own.withResult.add(write);
+    return room;
   }
 
-  #removeOldest(own: Ended, gone: KeptWrite[]): void {
-    own.oldestFirst ??= own.writes.values();
-    const { value: oldest, done } = own.oldestFirst.next();
-    if (done === true) return;
+  #count(own: Ended, bytes: number): void {
+    own.bytes += bytes;
+    this.#endedBytes += bytes;
+  }
+
+  /** A result that nobody asked for by now is missed less than what became of the call, and its key. */
+  #thinOldest(own: Ended, room: MadeRoom): void {
+    const write = own.withResult.takeOldest();
+    if (write === undefined) {
+      this.#removeOldest(own, room);
+      return;
+    }
+    const { resultBytes } = write;
+    this.#count(own, -resultBytes);
+    write.endedBytes -= resultBytes;
+    write.lostBytes = resultBytes;
+    write.resultBytes = 0;
+    write.hasResult = false;
+    room.thinned.push(write);
+  }
+
+  #removeOldest(own: Ended, room: MadeRoom): void {
+    const oldest = own.writes.takeOldest();
+    if (oldest === undefined) return;
+    this.#left(own, oldest);
     this.remove(oldest);
-    gone.push(oldest);
+    room.gone.push(oldest);
   }
 
   /** Who keeps the most gives way. */
@@ -122,18 +183,21 @@ export class KnownWrites {
     write.isCharged = false;
     const { id } = write.facts.principal;
     const own = this.#ended.get(id);
-    if (own?.writes.delete(write) !== true) return;
-    own.bytes -= write.endedBytes;
-    this.#endedBytes -= write.endedBytes;
-    if (own.writes.size === 0) this.#ended.delete(id);
+    if (own?.writes.delete(write) === true) this.#left(own, write);
+  }
+
+  #left(own: Ended, write: KeptWrite): void {
+    own.withResult.delete(write);
+    this.#count(own, -write.endedBytes);
+    if (own.writes.size === 0) this.#ended.delete(write.facts.principal.id);
   }
 
   /** Forgets some of those whose time is over, and gives them. */
   sweep(nowMs: number): KeptWrite[] {
     const old: KeptWrite[] = [];
     for (const own of this.#ended.values()) {
-      own.oldestFirst = undefined;
-      for (const write of own.writes) {
+      own.withResult.rest();
+      for (const write of own.writes.rest()) {
         if (old.length >= FORGOTTEN_A_SWEEP || nowMs - write.endedMs < ENDED_MS) break;
         old.push(write);
       }

@@ -34,6 +34,7 @@ interface Rest {
   message: WriteMessage | undefined;
   round: number;
   resultBytes: number;
+  lostBytes: number | undefined;
   endedBytes: number;
   notDone: number;
   conflicts: number;
@@ -46,6 +47,7 @@ const NOTHING: Readonly<Rest> = {
   message: undefined,
   round: 0,
   resultBytes: 0,
+  lostBytes: undefined,
   endedBytes: 0,
   notDone: 0,
   conflicts: 0,
@@ -89,6 +91,7 @@ export class KeptWrite {
     this.life = Array.isArray(record.life) ? record.life : undefined;
     this.hasResult = record.hasResult === true;
     this.resultBytes = record.resultBytes ?? 0;
+    this.lostBytes = record.lostBytes;
     this.isCommitted = true;
     this.isQueueLogged = true;
     this.isTold = true;
@@ -210,6 +213,15 @@ export class KeptWrite {
     this.#keep("resultBytes", value);
   }
 
+  /** How large its result was, where that is not kept; 0 where that is not known. */
+  get lostBytes(): number | undefined {
+    return this.#rest.lostBytes;
+  }
+
+  set lostBytes(value: number | undefined) {
+    this.#keep("lostBytes", value);
+  }
+
   /** What it keeps on disk beside its record since it ended. */
   get endedBytes(): number {
     return this.#rest.endedBytes;
@@ -311,6 +323,7 @@ export class KeptWrite {
       life: this.life,
       hasResult: this.hasResult || undefined,
       resultBytes: this.resultBytes || undefined,
+      lostBytes: this.lostBytes,
       ageMs: Math.max(0, nowMs - this.bornMs),
       agedAtMs: wallMs,
     };

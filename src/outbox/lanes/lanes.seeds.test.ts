@@ -82,6 +82,8 @@ class World {
       case "save":
         this.pending.push({ sequence, record: this.#record(write), onDisk: () => {} });
         break;
+      case "thin":
+        break;
       case "forget":
         this.dropped.add(write.facts.id);
         this.pending.push({ sequence, record: undefined, onDisk: () => {} });

@@ -8,16 +8,9 @@ import { LaneQuestions } from "./lane-questions.js";
 import { type CredentialOf, LaneTable } from "./lane-table.js";
 import { ASK_MS, HELD_LOOK_MS, MAX_CONFLICTS, MAX_RETRY_AFTER_MS, SWEEP_MS } from "./limits.js";
 import { Room } from "./room.js";
-import { missing, nextAway, sendSooner, triedFirst, triedLane } from "./server-waits.js";
-import { goesAgain, isFromServer, mayHaveLeft, type Result, type Step } from "./step.js";
+import { sendSooner, missing, nextAway, triedFirst, triedLane } from "./server-waits.js";
+import { type Accepted, goesAgain, isFromServer, mayHaveLeft, type Result, type Step } from "./step.js";
 import { STATE_WORDS, type WriteFacts, type WriteRecord } from "./write.js";
-
-export type Accepted =
-  | { readonly kind: "taken"; readonly write: KeptWrite }
-  /** The key is known: the same call again. */
-  | { readonly kind: "known"; readonly write: KeptWrite }
-  | { readonly kind: "conflict" }
-  | { readonly kind: "full"; readonly why: string };
 
 export interface LanesOptions {
   /** In [0, 1), as Math.random gives it. */
@@ -468,7 +461,9 @@ export class Lanes extends LaneQuestions {
   }
 
   #ended(write: KeptWrite): void {
-    for (const gone of this.known.ended(write)) this.#forget(gone);
+    const { gone, thinned } = this.known.ended(write);
+    for (const one of thinned) this.#steps.push({ do: "thin", write: one });
+    for (const one of gone) this.#forget(one);
   }
 
   /** Its lane does not wait to be told what became of it: nobody could say so any more. */
@@ -490,6 +485,7 @@ export class Lanes extends LaneQuestions {
     write.round++;
     write.hasResult = false;
     write.resultBytes = 0;
+    write.lostBytes = undefined;
     this.room.take(write);
     this.table.lane(write).insert(write);
     this.#expiresBy(write);

@@ -20,15 +20,20 @@ export const SHARE_OF_SERVER = 0.75;
 /** A larger call is refused: it would fill the outbox of all others with a few writes. */
 export const MAX_MESSAGE_BYTES = 4 * MIB;
 
-/** A larger result reaches the agent that waits for it, and its receipt says only that it was done. */
-export const MAX_KEPT_RESULT_BYTES = 256 * KIB;
+/**
+ * A larger result reaches the agent that waits for it, and its receipt says that it is not kept. It is what is held of a reply at all:
+ * larger ones pass as streams, which are read once and in pieces.
+ */
+export const MAX_KEPT_RESULT_BYTES = 2 * MIB;
+/** Where several gateways share an engine, what they keep is in their memory: each of 64 partitions has bounds of its own. */
+export const MAX_SHARED_RESULT_BYTES = 256 * KIB;
 
 /** Ended receipts: as long as somebody may still ask, and no more of one principal than a list can show. */
 export const ENDED_MS = 7 * DAY_MS;
 export const MAX_ENDED_A_PRINCIPAL = 10_000;
 /** What ended receipts keep beside themselves (results, and texts of what was not done): a quarter of what the state has. */
 export const MAX_ENDED_BYTES = 256 * MIB;
-/** Those of one principal keep at most this: the oldest of its own go first. */
+/** Those of one principal keep at most this: its oldest results go first, and receipts only where no result is left. */
 export const MAX_ENDED_BYTES_A_PRINCIPAL = MAX_ENDED_BYTES / 4;
 
 /** After how long an agent gets a receipt in place of a result: Claude Code and opencode give a silent call up after 60 s. */

@@ -3,6 +3,14 @@
 import type { WriteOutcome } from "./classify.js";
 import type { KeptWrite } from "./lane.js";
 
+/** What becomes of a call that is to be kept. */
+export type Accepted =
+  | { readonly kind: "taken"; readonly write: KeptWrite }
+  /** The key is known: the same call again. */
+  | { readonly kind: "known"; readonly write: KeptWrite }
+  | { readonly kind: "conflict" }
+  | { readonly kind: "full"; readonly why: string };
+
 /** What the driver is to do, in this order. */
 export type Step =
   /** To be sent. `mark`: that it is being sent must be on disk first. */
@@ -13,7 +21,9 @@ export type Step =
   | { readonly do: "save"; readonly write: KeptWrite }
   /** Whoever waits for it is told how it stands: what is before it does not move. */
   | { readonly do: "tell"; readonly write: KeptWrite }
-  | { readonly do: "forget"; readonly write: KeptWrite };
+  | { readonly do: "forget"; readonly write: KeptWrite }
+  /** Its result makes room for newer ones: it is taken from the disk, and the receipt stays. */
+  | { readonly do: "thin"; readonly write: KeptWrite };
 
 /** What came of a step: an answer of the way to the server, or why it was not sent after all. */
 export type Result =

@@ -82,6 +82,8 @@ interface WriteProgress {
   readonly life?: readonly LifeStep[] | undefined;
   readonly hasResult?: true | undefined;
   readonly resultBytes?: number | undefined;
+  /** How large the result was that is not kept; 0 where that is not known. */
+  readonly lostBytes?: number | undefined;
 }
 
 export interface WriteRecord extends WriteFacts, WriteProgress {
