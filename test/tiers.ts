@@ -60,6 +60,7 @@ export const INTEGRATION: readonly string[] = [
   "src/gateway/engine/facts.test.ts",
   "src/gateway/diagnostics/open-audit.test.ts",
   "src/gateway/misconfigured.test.ts",
+  "src/gateway/one-session.test.ts",
   "src/gateway/operator.test.ts",
   "src/gateway/outbox/answers.test.ts",
   "src/gateway/outbox/outbox.test.ts",

@@ -69,6 +69,8 @@ export type FaultReason =
   | "wrong-type"
   | "no-executor"
   | "executor-refuses"
+  /** It knows our session no longer. */
+  | "session-gone"
   /** Another gateway runs it by now. */
   | "moved";
 

@@ -43,6 +43,8 @@ export interface DriverEvents {
   onState(): void;
   /** An attempt to start it failed. */
   onFailed?(fault: Fault): void;
+  /** It was up, and its connection ended. */
+  onClosed?(fault: Fault): void;
 }
 
 /** What the connections of one server share. */
@@ -79,6 +81,7 @@ export class ServerDriver implements ServerConnection {
   readonly #idleness: Idleness;
   readonly #capabilities: DriverParts["capabilities"];
   readonly #instead: ServerDriver | undefined;
+  #gaveWay = false;
   #uses = 0;
   readonly #held: HeldCalls;
   #connection: Connection | undefined;
@@ -235,6 +238,12 @@ export class ServerDriver implements ServerConnection {
     if (this.#instead !== undefined) this.#instead.#cancelSent(sent, reason);
   }
 
+  /** It opens no connection any more: what waits for one goes out where the others do. */
+  giveWay(): void {
+    this.#gaveWay = true;
+    for (const call of this.#held.takeWaiting(true)) this.#queue(call);
+  }
+
   notify(message: NotificationMessage, from: Caller): void {
     if (this.#supervisor.state === "ready") this.#connection?.notify(message, from);
   }
@@ -344,8 +353,8 @@ export class ServerDriver implements ServerConnection {
     if (this.#held.refusedAsFull(call)) return;
     const nowMs = this.#context.now();
     call.notes?.enter("starting", nowMs);
-    const verdict = this.#supervisor.wanted(nowMs);
-    if (verdict === "refused" && this.#instead !== undefined && !this.#held.hasReturned(call)) {
+    const verdict = this.#gaveWay ? "refused" : this.#supervisor.wanted(nowMs);
+    if (verdict === "refused" && this.#instead !== undefined && (this.#gaveWay || !this.#held.hasReturned(call))) {
       this.#instead.#dispatch(call);
       return;
     }
@@ -474,6 +483,7 @@ export class ServerDriver implements ServerConnection {
     const unread = this.#held.takeWaiting(true);
     void this.#drop(connection, fault);
     this.#supervisor.closed(this.#context.now());
+    this.#events.onClosed?.(fault);
     this.#setTimer();
     for (const call of this.#held.takeStranded()) this.#queue(call);
     for (const call of unread) this.#requeue(call, fault);

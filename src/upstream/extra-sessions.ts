@@ -9,6 +9,7 @@ import type { NotificationMessage } from "../protocol/message.js";
 import { type DriverEvents, type DriverParts, ServerDriver, type ToolsRead } from "./driver.js";
 import { type HandshakeOffer, shareable } from "./era/handshake.js";
 import { statusOf } from "./era/meeting.js";
+import { Evictions } from "./evictions.js";
 import { ServerError } from "./link/own-call.js";
 import { CHANGE_ECHO_MS, ListTellers } from "./lists/tellers.js";
 import { ProfileSessions } from "./profile-sessions.js";
@@ -16,6 +17,9 @@ import type { UpstreamContext } from "./server-deps.js";
 
 /** A session is opened within this, or its calls go out on the shared one: they wait meanwhile. */
 const CONNECT_MS = 5_000;
+
+const ONE_SESSION =
+  'It keeps one session, as it seems: each that was opened for agents of another kind ended the one before. All agents share one for an hour. "declare" in its entry says what they can be asked, and ends the tries.';
 
 /** The server, as far as its sessions need it. */
 export interface ExtraSessionsOptions {
@@ -35,12 +39,14 @@ export interface ExtraSessionsOptions {
   onListsLeft(kinds: readonly ListKind[]): void;
   /** Is to be closed: nobody uses it. */
   onUnused(session: ServerDriver): void;
+  warn(text: string): void;
 }
 
 export class ExtraSessions {
   readonly #options: ExtraSessionsOptions;
   readonly #sessions: ProfileSessions<ServerDriver>;
   readonly #tellers = new ListTellers<ServerDriver>();
+  readonly #evictions = new Evictions<ServerDriver>();
 
   constructor(options: ExtraSessionsOptions) {
     this.#options = options;
@@ -63,9 +69,24 @@ export class ExtraSessions {
     return found === "none" ? undefined : found;
   }
 
-  /** The server was met anew. */
-  forgive(): void {
+  /** The shared session was opened: the server was met anew. */
+  sharedIsUp(): void {
     this.#sessions.forgive();
+    this.#evictions.opened(this.#options.shared, this.#options.context.now());
+  }
+
+  /** A session was up and is not any more, the shared one among them. */
+  closed(session: ServerDriver, fault: Fault): void {
+    const nowMs = this.#options.context.now();
+    if (fault.reason !== "session-gone" || !this.#evictions.gone(session, nowMs)) return;
+    this.#sessions.close(nowMs);
+    this.#options.warn(ONE_SESSION);
+    for (const one of this.#sessions.all) one.giveWay();
+  }
+
+  /** What is wrong with the server, though it works. */
+  get problems(): readonly string[] {
+    return this.#sessions.isClosed ? [ONE_SESSION] : [];
   }
 
   tick(nowMs: number): void {
@@ -121,7 +142,10 @@ export class ExtraSessions {
       { clientInfo, capabilities: shareable(capabilities) },
       context,
       {
-        onReady: (intro) => this.#options.onReady(intro, session),
+        onReady: (intro) => {
+          this.#evictions.opened(session, context.now());
+          return this.#options.onReady(intro, session);
+        },
         readTools: () => this.#options.readTools(),
         onNotification: (message, caller) => this.#options.onNotification(session, message, caller),
         aboutTask,
@@ -130,6 +154,7 @@ export class ExtraSessions {
           if (left.length > 0) this.#options.onListsLeft(left);
           this.#options.onState();
         },
+        onClosed: (fault) => this.closed(session, fault),
         onFailed: (fault) => this.#sessions.bar(session, !isUnreached(fault), context.now()),
       },
       { ...parts, instead: shared },

@@ -36,10 +36,23 @@ export class ProfileSessions<S extends UsedSession> {
   /** No slot can be freed before somebody looks again. */
   #isFull = false;
   #lookMs = 0;
+  /** Until then nobody has one, since the server keeps one for all. */
+  #closedUntilMs: number | undefined;
 
   /** `hasAgents`: whether an agent of this profile has a session open at us. */
   constructor(hasAgents: (profile: AgentProfile) => boolean) {
     this.#hasAgents = hasAgents;
+  }
+
+  /** Those that are there put each other out: nobody has one until the server is likely to be another. */
+  close(nowMs: number): void {
+    this.#closedUntilMs = nowMs + REFUSED_MS;
+    // They go with the next look.
+    this.#lookMs = 0;
+  }
+
+  get isClosed(): boolean {
+    return this.#closedUntilMs !== undefined;
   }
 
   get all(): S[] {
@@ -48,6 +61,7 @@ export class ProfileSessions<S extends UsedSession> {
 
   /** The session of these agents; "none" where they have to do without for now. This is on the way of every call. */
   find(profile: AgentProfile): S | "none" | undefined {
+    if (this.#closedUntilMs !== undefined) return "none";
     for (const slot of this.#slots) {
       if (slot.profile === profile) return slot.isBarred ? "none" : slot.session;
     }
@@ -87,12 +101,17 @@ export class ProfileSessions<S extends UsedSession> {
     this.#lookMs = nowMs + LOOK_MS;
     this.#isFull = false;
     const left: S[] = [];
+    if (this.#closedUntilMs !== undefined && nowMs >= this.#closedUntilMs) this.#closedUntilMs = undefined;
+    const isClosed = this.#closedUntilMs !== undefined;
     for (const slot of [...this.#slots]) {
       if (slot.isBarred && nowMs >= slot.barredUntilMs) slot.isBarred = false;
       const { session, profile } = slot;
       const isUsed = session.uses !== slot.uses || session.inFlight > 0 || this.#hasAgents(profile);
       slot.uses = session.uses;
-      if (isUsed) slot.usedMs = nowMs;
+      if (isClosed && session.inFlight === 0) {
+        this.#remove(slot);
+        left.push(session);
+      } else if (isUsed) slot.usedMs = nowMs;
       else if (nowMs - slot.usedMs >= UNUSED_MS) {
         this.#remove(slot);
         left.push(session);

@@ -336,7 +336,7 @@ export class UpstreamServer implements ServerHandle {
         retryInMs: this.#retryInMs,
         refs: this.refs,
         card: this.#card,
-        problems: [...this.#toolProblems, ...this.#problems],
+        problems: [...this.#toolProblems, ...this.#problems, ...(this.#extra?.problems ?? [])],
       },
       counts,
       this.#deps.context.now(),
@@ -377,6 +377,7 @@ export class UpstreamServer implements ServerHandle {
       onState: () => events.onState(name),
       onListsLeft: (kinds) => this.#listsLeft(kinds),
       onUnused: (session) => this.#end(session),
+      warn: (text) => this.#log("warn", text),
     });
   }
 
@@ -387,17 +388,17 @@ export class UpstreamServer implements ServerHandle {
 
   #drive(owner: Caller | undefined): ServerDriver {
     const { clientInfo, context, events } = this.#deps;
-    const offer = { clientInfo, capabilities: EVERY_CAPABILITY };
     const driver: ServerDriver = new ServerDriver(
       this.spec,
       owner,
-      offer,
+      { clientInfo, capabilities: EVERY_CAPABILITY },
       context,
       {
         onReady: (intro) => this.#ready(driver, intro, owner),
         readTools: () => (owner === undefined ? this.#toolsCheck.again() : this.#toolsCheck.ofSession(driver)),
         onNotification: (message, caller) => this.#notified(driver, message, caller ?? owner),
         aboutTask: this.#aboutTask,
+        onClosed: (fault) => this.#extra?.closed(driver, fault),
         onState: () => {
           events.onState(this.spec.name);
           this.#tell(driver);
@@ -440,7 +441,7 @@ export class UpstreamServer implements ServerHandle {
   /** Returns what calls of tools wait for. */
   #ready(driver: ServerDriver, intro: ServerIntro, owner: Caller | undefined): ToolsRead | undefined {
     this.#intro = intro;
-    this.#extra?.forgive();
+    this.#extra?.sharedIsUp();
     this.#problems.clear();
     if (!this.#readsCard) void this.#learnCard();
     this.#deps.events.onIntro(this.spec.name, intro, driver, owner);

@@ -80,7 +80,7 @@ function isNamelessError({ modern }: HttpRefusal, rpc: JsonObject): boolean {
 
 function sessionGone(refusal: HttpRefusal): RefusalVerdict {
   const message = `${refusal.url} has forgotten our session (HTTP ${refusal.status}); it was probably restarted.`;
-  return { kind: "session-gone", fault: fault("unavailable", () => message, "", refusal) };
+  return { kind: "session-gone", fault: fault("unavailable", () => message, "", refusal, { reason: "session-gone" }) };
 }
 
 function describe(refusal: HttpRefusal, rpc: JsonObject | undefined): { fault: Fault; sent: boolean } {

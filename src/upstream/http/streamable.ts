@@ -292,7 +292,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
   onListenSessionGone(status: number): void {
     if (this.#closed) return;
     const message = `${this.destination.shown} has forgotten our session (HTTP ${status}); it was probably restarted.`;
-    this.#drain(new Fault("unavailable", message));
+    this.#drain(new Fault("unavailable", message, { reason: "session-gone" }));
     this.#dropIfDrained();
   }
 
