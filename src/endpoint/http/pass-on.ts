@@ -4,6 +4,7 @@
 import { type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Homes } from "../../contracts/engine/homes.js";
+import { PeerError } from "../../contracts/engine/peers.js";
 import { CLOSING } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { OF_CONNECTION } from "../../runtime/network/headers.js";
@@ -34,8 +35,9 @@ export function passOn(
         if (res.destroyed) stream.destroy();
         else exchange(stream, req, res, text);
       },
-      () => {
-        homes.gone(gateway);
+      (error: unknown) => {
+        // Too much is under way here: that says nothing of the other.
+        if (!(error instanceof PeerError && error.code === "busy")) homes.gone(gateway);
         // Whoever has gone meanwhile is served by nobody: nothing would tell that call that it is to end.
         if (!res.destroyed) nobody();
       },
