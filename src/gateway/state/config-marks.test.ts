@@ -37,11 +37,11 @@ it("a gateway whose config is another is told of by the others for as long as it
   expect(a.seen("c")).toBeUndefined();
   // Its secrets are in no mark.
   expect(JSON.stringify([...map.entries()])).not.toContain('"x"');
-  nowMs += 2 * BEAT_MS;
+  nowMs += 4 * BEAT_MS;
   b.beat();
-  nowMs += 2 * BEAT_MS;
+  nowMs += 4 * BEAT_MS;
   expect(a.differences()).toHaveLength(1);
-  nowMs += 2 * BEAT_MS;
+  nowMs += 4 * BEAT_MS;
   expect(a.differences()).toEqual([]);
   // It was killed: its mark goes too, in the end.
   nowMs += 60 * BEAT_MS;

@@ -7,10 +7,13 @@ import type { GatewayPlace } from "../../contracts/status.js";
 import type { SharedMap } from "../../contracts/store.js";
 import { isObject } from "../../runtime/words/json-object.js";
 
-/** One small write for each gateway. */
-export const BEAT_MS = 20_000;
-/** Three signs of life that did not come: it is gone, or so far away that nothing it does is known. */
-const LOST_MS = 3 * BEAT_MS;
+/**
+ * One small write for each gateway. A gateway that is idle is told of nothing else, and takes an engine that told it nothing for 25 s
+ * for one without a leader: one sign of life that is late, or lost, is no reason.
+ */
+export const BEAT_MS = 10_000;
+/** Six signs of life that did not come, or three of an earlier version: it is gone, or nothing it does is known. */
+const LOST_MS = 6 * BEAT_MS;
 /** A mark of the dead is removed by whoever is left, long after everybody took it for that. */
 const REMOVED_MS = 10 * LOST_MS;
 /** So many differences are shown, and so many things named in each. */

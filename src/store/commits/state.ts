@@ -140,6 +140,11 @@ export class CommitState {
     this.#followed(sequence);
   }
 
+  /** The last place that was told. */
+  get followedTo(): number {
+    return this.#followedTo;
+  }
+
   /** The same of one that is known: whoever wrote it here was told of it before. False where it has to be read. */
   followKnown(sequence: number, atMs: number): boolean {
     const known = this.#messages.get(sequence);

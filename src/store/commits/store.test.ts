@@ -148,6 +148,35 @@ describe("a store of commits", () => {
     expect(other.get("k")).toBe(200);
   });
 
+  it("takes for a sign of life what is new, and neither what is told again nor a stream that begins anew [engine-away]", async () => {
+    const { engine, done, pass } = virtual("shared");
+    const line = engine.connect();
+    const followers: Parameters<typeof line.follow>[1][] = [];
+    const follow = line.follow.bind(line);
+    line.follow = (prefix, follower) => {
+      followers.push(follower);
+      return follow(prefix, follower);
+    };
+    let signs = 0;
+    const told = () => void signs++;
+    const rest = { layout: "shared", prefix: "s.", where: "The engine", told } as const;
+    const store = await done(openCommitStore({ ...rest, stream: line, pace: line.pace }));
+    const map = store.map<number>("m");
+    for (let n = 1; n <= 3; n++) await done(map.put("k", n));
+    await pass(1_000);
+    expect(signs).toBe(3);
+    const [follower] = followers;
+    const [last] = [...engine.stored.values()].slice(-1);
+    if (follower === undefined || last === undefined) throw new Error("Nobody follows.");
+    const { subject, body } = last;
+    // The engine was wiped, and others write to it as if it had always been so.
+    follower.restarted(1);
+    follower.message({ subject, sequence: 1, id: "theirs", body, atMs: engine.time.now });
+    expect(signs).toBe(3);
+    follower.message({ subject, sequence: last.sequence + 1, id: "theirs too", body, atMs: engine.time.now });
+    expect(signs).toBe(4);
+  });
+
   it("says of an engine that has lost what it acknowledged what to do, and does not ask it as fast as it answers [bounded] [unknown-is-said]", async () => {
     const { engine, done } = virtual("shared");
     const line = engine.connect();

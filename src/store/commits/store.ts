@@ -136,13 +136,15 @@ class CommitStore implements Store {
       this.#unfollow = stream.follow(prefix, {
         message: (message) => {
           const { subject, sequence, atMs } = message;
+          // What is told again says nothing of now; nor does a stream that begins anew, and has lost what it had acknowledged.
+          const isNew = sequence > this.#state.followedTo;
           // What was written here comes back too, also before its answer: it is not opened and read once more.
           if (!this.#state.followKnown(sequence, atMs)) {
             const commit = this.#writer.unanswered(message.id) ?? decodeCommit(message.body, vault);
             if (typeof commit === "string") return this.#hold(subject, sequence, commit);
             this.#state.follow(commit, subject, sequence, atMs);
           }
-          this.#options.told?.();
+          if (isNew) this.#options.told?.();
           this.#heldSubjects.delete(subject);
           this.#engineAheadMs = Math.max(this.#engineAheadMs, atMs - pace.now());
           toldTo = sequence;
