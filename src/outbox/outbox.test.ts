@@ -194,13 +194,13 @@ describe("an agent's patience", () => {
 
 describe("a result", () => {
   const result = (bytes: number) => resultBytes(`{"content":[{"type":"text","text":"${"x".repeat(bytes)}"}]}`);
-  const receiptText = (id: string) => receiptResult(world.desk.get("anna", id) as Receipt);
+  const receiptText = (id: string) => receiptResult(world.operations.get("anna", id) as Receipt);
 
   it("that is held whole on its way is kept with the receipt, and is what the same key gets again", async () => {
     const { id } = await world.queued({ request_id: "mine" });
     await world.pass(1_000);
     await world.answer(result(MAX_KEPT_RESULT_BYTES - 100));
-    expect(world.desk.get("anna", id)?.result?.length).toBeGreaterThan(MAX_KEPT_RESULT_BYTES - 100);
+    expect(world.operations.get("anna", id)?.result?.length).toBeGreaterThan(MAX_KEPT_RESULT_BYTES - 100);
     expect(receiptText(id)).not.toContain("not kept");
     const again = world.call({ request_id: "mine" });
     expect(Object(again.replies[0]).bytes.length).toBeGreaterThan(MAX_KEPT_RESULT_BYTES - 100);
@@ -213,7 +213,7 @@ describe("a result", () => {
     await world.answer(large);
     const said = `its result of ${Object(large).bytes.length} bytes is not kept`;
     expect(receiptText(id)).toContain(said);
-    expect(world.desk.get("anna", id)).toMatchObject({ state: "done", result: undefined });
+    expect(world.operations.get("anna", id)).toMatchObject({ state: "done", result: undefined });
     world = world.again();
     await world.rest();
     expect(receiptText(id)).toContain(said);
@@ -229,7 +229,7 @@ describe("a result", () => {
       ids.push(id);
     }
     const check = () => {
-      const all = ids.map((id) => world.desk.get("anna", id));
+      const all = ids.map((id) => world.operations.get("anna", id));
       expect(all.map((one) => one?.state)).toEqual(ids.map(() => "done"));
       const [lost, kept] = [true, false].map((is) => all.filter((one) => (one?.result === undefined) === is));
       expect(lost).toEqual(all.slice(0, lost?.length));

@@ -2,7 +2,7 @@
 
 import type { ShareLine } from "../../contracts/status.js";
 import { visible } from "../../runtime/visible.js";
-import { seconds } from "../../runtime/words/amounts.js";
+import { waitText } from "../../runtime/words/amounts.js";
 import type { Io } from "../line/io.js";
 import { count, styleOf, table } from "./print.js";
 
@@ -56,7 +56,7 @@ export function stateText({ state, why, nextInMs }: State, broker: string): stri
     case "connected":
       return `Connected to ${broker}.`;
     case "waiting":
-      return `Not connected to ${broker}: ${why}. Next try in ${seconds(nextInMs ?? 0)}.`;
+      return `Not connected to ${broker}: ${why}. Next try in ${waitText(nextInMs ?? 0)}.`;
     case "refused":
       return `The broker refused, and nothing is tried again: ${why}.`;
     case "stopped":

@@ -10,6 +10,8 @@ export type PeerErrorCode =
   | "late"
   /** It was asked, and could not do it. */
   | "failed"
+  /** It is more than gateways ask each other; it was not asked. */
+  | "large"
   /** Too much is under way here; it was not asked. */
   | "busy";
 

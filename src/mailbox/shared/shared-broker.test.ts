@@ -261,7 +261,7 @@ it.each(["alone", "on an engine"])(
     const broker = { peers: { arrive() {}, leave() {} } };
     const begun = () => {
       const socket = new SlowSocket();
-      if (where !== "alone") frontOn(socket, new HeldBytes(), () => undefined);
+      if (where !== "alone") connectionOn(socket, new HeldBytes(), () => undefined);
       else {
         const identify = () => undefined;
         const options = {

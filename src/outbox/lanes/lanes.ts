@@ -8,7 +8,7 @@ import { LaneQuestions } from "./lane-questions.js";
 import { type CredentialOf, LaneTable } from "./lane-table.js";
 import { ASK_MS, HELD_LOOK_MS, MAX_CONFLICTS, MAX_RETRY_AFTER_MS, SWEEP_MS } from "./limits.js";
 import { Room } from "./room.js";
-import { sendSooner, missing, nextAway, triedFirst, triedLane } from "./server-waits.js";
+import { missing, nextAway, sendSooner, triedFirst, triedLane } from "./server-waits.js";
 import { type Accepted, goesAgain, isFromServer, mayHaveLeft, type Result, type Step } from "./step.js";
 import { STATE_WORDS, type WriteFacts, type WriteRecord } from "./write.js";
 

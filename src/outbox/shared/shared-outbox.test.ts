@@ -134,6 +134,12 @@ describe("a call that is passed to the gateway that keeps its server's writes", 
     away.take();
     expect(await away.replied).toContain("Not sent, and not queued");
     expect(away.done).toEqual(["given back"]);
+    const large = world(async () => {
+      throw new PeerError("large", "Gateways ask each other at most 16 MiB.");
+    });
+    large.take();
+    expect(await large.replied).toContain("Not sent, and not queued: Gateways ask each other at most 16 MiB.");
+    expect([large.asked.length, large.done]).toEqual([1, ["given back"]]);
     const late = world(async () => {
       late.pass(60_000);
       throw new PeerError("late", "It said nothing.");

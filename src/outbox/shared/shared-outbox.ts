@@ -15,7 +15,7 @@ import { faultReply } from "../../protocol/reply.js";
 import type { Clock } from "../../runtime/clock.js";
 import { messageOf } from "../../runtime/expected-error.js";
 import { resultWithin, toldWithin } from "../../runtime/wait.js";
-import { seconds } from "../../runtime/words/amounts.js";
+import { waitText } from "../../runtime/words/amounts.js";
 import { isAnswer } from "../answers.js";
 import type { WriteFacts } from "../lanes/write.js";
 import type { OutboxOperations } from "../operator.js";
@@ -355,8 +355,9 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
           isInHand = false;
         } catch (error) {
           const { code } = error as PeerError;
-          if (code === "away" || code === "busy") isAsked = wasAsked;
-          else if (code !== "late") {
+          if (code === "away" || code === "busy" || code === "large") isAsked = wasAsked;
+          if (code === "large") return refuse((isAsked ? unknown : notSent)(messageOf(error)));
+          if (code !== "away" && code !== "busy" && code !== "late") {
             const text = `The gateway that keeps this server's writes could not take it: ${messageOf(error)}`;
             return refuse(new Fault("unavailable", text));
           }
@@ -457,7 +458,7 @@ export class SharedOutbox implements OutboxIntake, PartitionKeeper {
     if (state === "connected" || nowMs - sinceMs < AWAY_MS) return undefined;
     const what = "there is no connection to the engine that this server's writes are kept in.";
     if (nextTryMs === undefined) return what;
-    return `${what} The next try to reach it is in ${seconds(Math.max(0, nextTryMs - nowMs))}.`;
+    return `${what} The next try to reach it is in ${waitText(nextTryMs - nowMs)}.`;
   }
 
   /** Resolves when the owner may be another, or after so long. Those that wait go on in the order in which they came. */

@@ -6,7 +6,7 @@ import type { TextVault } from "../../runtime/seal.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import { type Owned, TurnQueue } from "../../runtime/turns/turn-queue.js";
 import { SMALL_WORK_BYTES, turns } from "../../runtime/turns/turns.js";
-import { seconds } from "../../runtime/words/amounts.js";
+import { waitText } from "../../runtime/words/amounts.js";
 import { StoreError } from "../store-error.js";
 import {
   type Commit,
@@ -270,7 +270,7 @@ export class CommitWriter {
       }
       if (tried.kind === "unsent" && !mayBeStored) {
         const { retryInMs } = tried;
-        const next = retryInMs === undefined ? "" : ` The next try to reach it is in ${seconds(retryInMs)}.`;
+        const next = retryInMs === undefined ? "" : ` The next try to reach it is in ${waitText(retryInMs)}.`;
         const text = `There is no connection to ${where}; nothing was written.${next}`;
         return { kind: "failed", error: new StoreError("away", text, undefined, retryInMs) };
       }

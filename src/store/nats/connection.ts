@@ -8,7 +8,7 @@ import type { EngineAccess } from "../../contracts/settings.js";
 import { type Clock, systemClock } from "../../runtime/clock.js";
 import { messageOf } from "../../runtime/expected-error.js";
 import { pause } from "../../runtime/wait.js";
-import { seconds } from "../../runtime/words/amounts.js";
+import { waitText } from "../../runtime/words/amounts.js";
 import { authenticatorOf } from "./auth.js";
 import { EngineError } from "./engine-error.js";
 import { EngineLink } from "./link.js";
@@ -365,7 +365,7 @@ class OpenEngine implements Engine {
     const retryInMs = Math.max(0, Math.ceil((nextTryMs ?? 0) - this.#clock.now()));
     const what = problem ?? `The engine at ${engineAddress(this.settings)} is away.`;
     const code = state === "refused" ? "refused" : "away";
-    return new EngineError(code, `${what} Nothing was sent; the next try is in ${seconds(retryInMs)}.`, { retryInMs });
+    return new EngineError(code, `${what} Nothing was sent; the next try is in ${waitText(retryInMs)}.`, { retryInMs });
   }
 
   #change(change: () => void): void {

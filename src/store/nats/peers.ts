@@ -129,7 +129,7 @@ class NatsPeers implements Peers {
   async ask(peer: string, kind: string, body: Uint8Array, { timeoutMs, signal }: PeerAsk): Promise<Uint8Array> {
     if (body.length > MAX_BODY_BYTES) {
       throw new PeerError(
-        "failed",
+        "large",
         `Gateways ask each other at most ${MAX_BODY_BYTES / MIB} MiB; this has ${body.length} bytes.`,
       );
     }
