@@ -12,6 +12,7 @@ import { isLoopback } from "../../runtime/addresses.js";
 import { textsOf } from "../../runtime/words/json-values.js";
 import { DISABLED } from "./client-lists.js";
 import type { ClientFile, ClientFormat } from "./clients.js";
+import { inputsOf, renameInputs, type TakenInputs, usualAnswer } from "./inputs.js";
 import { parseToml, TomlError } from "./toml.js";
 import { type ClientFields, commandOf, filled, record, table } from "./values.js";
 
@@ -66,9 +67,7 @@ export function readGroups(text: string, file: ClientFile): EntryGroup[] | strin
     if (wrong !== undefined) return wrong;
     root = table(value);
   }
-  const inputs = new Map(
-    (Array.isArray(root["inputs"]) ? root["inputs"] : []).map((input) => [String(table(input)["id"]), table(input)]),
-  );
+  const inputs = inputsOf((file.format === "vscode-settings" ? table(root["mcp"]) : root)["inputs"]);
   const group = (entries: unknown, project = file.project, off: Iterable<string> = []): EntryGroup => ({
     project,
     entries: table(entries),
@@ -114,10 +113,11 @@ export interface EntryPlace {
   readonly file: ClientFile;
   readonly group: EntryGroup;
   readonly home: string;
+  readonly inputs: TakenInputs;
 }
 
 /** One entry of a client, in our form. */
-export function readEntry(raw: unknown, { file, group, home }: EntryPlace): Reading {
+export function readEntry(raw: unknown, { file, group, home, inputs }: EntryPlace): Reading {
   const { project } = group;
   const fields = table(raw);
   if (fields["disabled"] === true || fields["enabled"] === false) return skip(DISABLED);
@@ -135,7 +135,7 @@ export function readEntry(raw: unknown, { file, group, home }: EntryPlace): Read
   const problem = untranslatable(JSON.stringify(raws));
   if (problem !== undefined) return skip(problem);
   const notes: string[] = [];
-  const words = translate(raws, { file, base, inputs: group.inputs, notes }) as typeof raws;
+  const words = translate(raws, { file, base, declared: group.inputs, inputs, notes }) as typeof raws;
   const rest = foreignParts(fields, file, notes);
   if (typeof rest === "string") return skip(rest);
   if (words.url !== undefined) {
@@ -230,7 +230,9 @@ function untranslatable(all: string): string | undefined {
 interface Translation {
   readonly file: ClientFile;
   readonly base: string;
-  readonly inputs: ReadonlyMap<string, ClientFields>;
+  /** The inputs of its own file. */
+  readonly declared: ReadonlyMap<string, ClientFields>;
+  readonly inputs: TakenInputs;
   readonly notes: string[];
 }
 
@@ -240,8 +242,8 @@ function translate(value: unknown, how: Translation): unknown {
     const { file, base } = how;
     let text = value
       .replaceAll(/\$\{workspaceFolderBasename\}/g, () => basename(base))
-      .replaceAll(/\$\{workspaceFolder(:[^}]*)?\}/g, () => base)
-      .replaceAll(/\$\{input:([^}]*)\}/g, (_, id: string) => askedFor(id, how));
+      .replaceAll(/\$\{workspaceFolder(:[^}]*)?\}/g, () => base);
+    text = renameInputs(text, (id) => askedFor(id, how));
     if (file.format === "opencode") text = text.replaceAll(/\{env:(\w+)\}/g, "$${$1}");
     if (file.id === "gemini" || file.id === "qwen") text = text.replaceAll(/\$([A-Za-z_]\w*)/g, "$${$1}");
     return text;
@@ -251,14 +253,15 @@ function translate(value: unknown, how: Translation): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, translate(item, how)]));
 }
 
-/** What an editor asks a person for comes from a variable here; what it offers as an answer stands for it. */
-function askedFor(id: string, { inputs, notes }: Translation): string {
-  const name = inputVariable(id);
-  const { default: usual, password } = inputs.get(id) ?? {};
-  const fallback = typeof usual === "string" && password !== true && !/[{}]/.test(usual) ? usual : undefined;
-  const note = `its editor asks for "${id}": here it is the variable ${name}${fallback === undefined ? "" : ", with the same default"}`;
+/** What an editor asks a person for stays an input: its id in the new file. */
+function askedFor(id: string, { declared, inputs, notes }: Translation): string {
+  const input = declared.get(id);
+  const as = inputs.idFor(id, input);
+  const usual = usualAnswer(input) === undefined ? "" : ", else its own default";
+  const called = as === id ? "" : `, and is called "${as}" here, since another input has its id`;
+  const note = `its editor asks for "${id}"${called}: here ${inputVariable(as)} answers it, or what \`toolway doctor\` is told${usual}`;
   if (!notes.includes(note)) notes.push(note);
-  return fallback === undefined ? `\${${name}}` : `\${${name}:-${fallback}}`;
+  return as;
 }
 
 function skip(reason: string): Reading {

@@ -202,7 +202,7 @@ enabled = false
       c: { command: "c", env: { K: "${env:K}" }, cwd: `${cwd}/sub` },
       v: { command: `${cwd}/v`, args: [`${cwd}/x`], envFile: `${cwd}/.env`, cwd },
       far: { command: `${cwd}/w`, envFile: "${userHome}/.env", cwd: "${env:HOME}" },
-      asks: { url: "https://x", headers: { A: "Bearer ${INPUT_API_KEY}", R: "${INPUT_REGION:-eu}" } },
+      asks: { url: "https://x", headers: { A: "Bearer ${input:api-key}", R: "${input:region}" } },
       old: { command: "old" },
       w: { type: "sse", url: "https://w" },
       g: { url: "https://g", headers: { A: "Bearer ${G_TOKEN}" }, tools: { x: { hide: true } } },
@@ -217,9 +217,71 @@ enabled = false
       ["none", "it has neither a command nor an address"],
     ]);
     expect(notes.map(({ name, reason }) => [name, reason])).toEqual([
-      ["asks", 'its editor asks for "api-key": here it is the variable INPUT_API_KEY'],
-      ["asks", 'its editor asks for "region": here it is the variable INPUT_REGION, with the same default'],
+      ["asks", 'its editor asks for "api-key": here INPUT_API_KEY answers it, or what `toolway doctor` is told'],
+      [
+        "asks",
+        'its editor asks for "region": here INPUT_REGION answers it, or what `toolway doctor` is told, else its own default',
+      ],
     ]);
+  });
+});
+
+describe("importConfigs of what VS Code asks for", () => {
+  const prompt = { id: "key", type: "promptString", description: "The key" };
+  const region = { id: "region", type: "pickString", options: ["eu", "us"], default: "eu" };
+  const asks = (url: string) => ({ url, headers: { A: "Bearer ${input:key}", R: "${input:region}" } });
+
+  it("brings the inputs along, so that they mean what they mean where the file is served itself [config-kept]", () => {
+    const served = { inputs: [prompt, region, { id: "unused" }], servers: { a: asks("https://a") } };
+    put("proj/.vscode/mcp.json", served);
+    const { servers, inputs, unanswered } = found();
+    expect(inputs).toEqual([prompt, region]);
+    expect(unanswered).toEqual({ a: ["INPUT_KEY"] });
+    const text = addServers(undefined, servers, "toolway.json", inputs);
+    for (const env of [{}, { INPUT_KEY: "k" }, { INPUT_KEY: "k", INPUT_REGION: "us" }]) {
+      const outcomes = [text, JSON.stringify(served)].map((one) => {
+        const config = parseConfig(one, { path: join(root, "c.json"), env, home: "/h", wrongEntries: "keep" });
+        return [
+          config.servers.map(({ target }) => target),
+          config.misconfigured.map(({ why }) => why),
+          config.unanswered,
+        ];
+      });
+      expect(outcomes[0]).toEqual(outcomes[1]);
+    }
+  });
+
+  it("calls an input by another id where the config means something else by its own [config-kept]", () => {
+    put("proj/.vscode/mcp.json", { inputs: [prompt], servers: { a: asks("https://a") } });
+    put("home/.config/Code/User/mcp.json", {
+      inputs: [{ ...prompt, description: "Another key", password: true, default: "canary" }, region],
+      servers: { b: asks("https://b"), c: { command: "c", args: ["${input:key}"] } },
+    });
+    const existing = { own: { command: "x", args: ["${input:region}"] } };
+    const existingInputs = [{ ...region, default: "us" }];
+    const { servers, inputs, notes } = found({ existing, existingInputs });
+    expect(servers).toMatchObject({
+      // The first file does not declare what it means by the region.
+      a: { headers: { A: "Bearer ${input:key}", R: "${input:region-2}" } },
+      b: { headers: { A: "Bearer ${input:key-2}", R: "${input:region-3}" } },
+      c: { args: ["${input:key-2}"] },
+    });
+    expect(inputs).toEqual([
+      prompt,
+      { ...prompt, id: "key-2", description: "Another key", password: true },
+      { ...region, id: "region-3" },
+    ]);
+    expect(notes.map(({ reason }) => reason)).toContain(
+      'its editor asks for "key", and is called "key-2" here, since another input has its id: ' +
+        "here INPUT_KEY_2 answers it, or what `toolway doctor` is told",
+    );
+    // And a second time finds all of it there.
+    const text = addServers(JSON.stringify({ mcpServers: existing, inputs: existingInputs }), servers, "t", inputs);
+    const again = JSON.parse(text);
+    expect(found({ existing: again.mcpServers, existingInputs: again.inputs })).toMatchObject({
+      servers: {},
+      inputs: [],
+    });
   });
 });
 

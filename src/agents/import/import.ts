@@ -17,10 +17,15 @@ import {
   readEntry,
   readGroups,
 } from "./entries.js";
-import { table } from "./values.js";
+import { inputsOf, TakenInputs } from "./inputs.js";
+import { type ClientFields, table } from "./values.js";
 
 export interface ImportResult {
   readonly servers: Readonly<Record<string, ImportedEntry>>;
+  /** What the servers ask a person for, as their files declare it, where the config has not declared the same. */
+  readonly inputs: readonly ClientFields[];
+  /** The variables that answer what a server asks for and nothing else stands for, by the server's name. */
+  readonly unanswered: Readonly<Record<string, readonly string[]>>;
   readonly taken: readonly { readonly client: string; readonly file: string; readonly names: readonly string[] }[];
   /** `name` is absent where the whole file was passed over. */
   readonly skipped: readonly Remark[];
@@ -54,6 +59,8 @@ export interface ImportOptions extends Place {
   readonly target?: string;
   /** Servers that the config has already: they keep their names, and equal ones are not taken again. */
   readonly existing?: Readonly<Record<string, unknown>>;
+  /** The inputs that the config has. */
+  readonly existingInputs?: unknown;
 }
 
 export function importConfigs(options: ImportOptions): ImportResult {
@@ -66,6 +73,7 @@ export function importConfigs(options: ImportOptions): ImportResult {
   const skipped: Remark[] = [];
   const notes: Remark[] = [];
   const names = new Set<string>();
+  const inputs = new TakenInputs(inputsOf(options.existingInputs), options.existing);
   const refuse = listsOf(options, notes);
 
   for (const source of findClientConfigs(options).filter(isAsked)) {
@@ -107,6 +115,8 @@ export function importConfigs(options: ImportOptions): ImportResult {
   }
   return {
     servers: Object.fromEntries(servers),
+    inputs: inputs.toDeclare([...servers.values()]),
+    unanswered: Object.fromEntries([...servers].map(([name, entry]) => [name, inputs.unanswered(entry)])),
     taken,
     skipped,
     notes,
@@ -119,7 +129,7 @@ export function importConfigs(options: ImportOptions): ImportResult {
     const refused = otherProject(group, file, options) ?? refuse(rawName, table(raw), file);
     if (refused !== undefined) return { kind: "skip", reason: refused };
     if (group.off.has(rawName)) return { kind: "skip", reason: DISABLED };
-    const reading = readEntry(raw, { file, group, home: options.home });
+    const reading = readEntry(raw, { file, group, home: options.home, inputs });
     return reading.kind === "entry" && (isToolway(reading.entry) || isSetUp(raw))
       ? { kind: "skip", reason: "it is Toolway itself" }
       : reading;

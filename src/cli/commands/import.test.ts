@@ -43,7 +43,25 @@ describe("import", () => {
       "Next: `toolway doctor --config ./mine.json`, then",
     );
     const json = JSON.parse((await run(["import", "--json", "--write", "other.json"])).out);
-    expect(json.needs).toEqual([{ name: "gh", variables: ["REF"], secrets: ["env.TOKEN"] }]);
+    expect(json.needs).toEqual([{ name: "gh", variables: ["REF"], inputs: [], secrets: ["env.TOKEN"] }]);
+  });
+
+  it("writes what VS Code would ask for beside the servers, and says who answers it [config-kept]", async () => {
+    rmSync(join(folder, "home/.cursor/mcp.json"));
+    mkdirSync(join(folder, ".vscode"));
+    const key = { id: "api-key", type: "promptString", description: "Key", password: true };
+    writeFileSync(
+      join(folder, ".vscode/mcp.json"),
+      JSON.stringify({ inputs: [key], servers: { gh: { command: "gh", env: { KEY: `\${input:api-key}` } } } }),
+    );
+    writeFileSync(join(folder, "toolway.json"), '{\n  // mine\n  "inputs": [\n    { "id": "x" }, // own\n  ],\n}\n');
+    const { out } = await run(["import", "--write"]);
+    expect(out).toContain("  INPUT_API_KEY (not set here; else `toolway doctor` asks for it): gh\n");
+    expect(out).not.toContain("were copied as they stand");
+    const written = readFileSync(join(folder, "toolway.json"), "utf8");
+    expect(written).toMatch(/\/\/ mine\n {2}"inputs": \[\n {4}\{ "id": "x" \},\n {4}\{\n {6}"id": "api-key"/);
+    expect((await run(["list"])).out).toContain("misconfigured");
+    expect((await run(["list"], { env: { INPUT_API_KEY: "k" } })).out).not.toContain("misconfigured");
   });
 
   it("takes what was named, and refuses a name that nobody has [config-kept]", async () => {

@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { CLIENTS, type ClientId } from "../../agents/import/clients.js";
 import { type ImportResult, importConfigs, type Remark } from "../../agents/import/import.js";
 import { hideSecrets, literalSecrets, neededVariables } from "../../config/edit/entry-secrets.js";
-import { addServers, serversInText } from "../../config/edit/text.js";
+import { addServers, inputsInText, serversInText } from "../../config/edit/text.js";
 import { nearest } from "../../runtime/nearest.js";
 import { configPathFor } from "../gateway/source.js";
 import { Exit, type ExitCode, usageError } from "../line/errors.js";
@@ -40,23 +40,25 @@ export function importServers(input: ImportInput, io: Io): ExitCode {
     exclude: input.exclude.flatMap(namesIn),
     allProjects: input.allProjects,
     target,
-    existing: before === undefined ? {} : serversInText(before, target),
+    existing: hasText(before) ? serversInText(before, target) : {},
+    existingInputs: hasText(before) ? inputsInText(before, target) : undefined,
   });
   refuseUnmatched(result);
   const write = input.write !== undefined && !input.dryRun;
   const names = Object.keys(result.servers);
-  if (write && names.length > 0) writeConfigText(target, addServers(before, result.servers, target));
+  if (write && names.length > 0) writeConfigText(target, addServers(before, result.servers, target, result.inputs));
 
   const needs = Object.entries(result.servers).map(([name, entry]) => ({
     name,
     variables: neededVariables(entry),
+    inputs: result.unanswered[name] ?? [],
     secrets: literalSecrets(entry),
   }));
   if (input.json) {
-    const { servers, taken, skipped, notes } = result;
+    const { servers, inputs, taken, skipped, notes } = result;
     const written = write && names.length > 0 ? target : null;
     const looked = result.looked.map(({ client, file }) => ({ client, file }));
-    printJson(io, { servers, taken, skipped, notes, needs, looked, written });
+    printJson(io, { servers, inputs, taken, skipped, notes, needs, looked, written });
     return Exit.ok;
   }
   const style = styleOf(io);
@@ -64,7 +66,8 @@ export function importServers(input: ImportInput, io: Io): ExitCode {
   if (!write && names.length > 0) {
     const hidden = Object.entries(result.servers).map(([name, entry]) => [name, hideSecrets(entry)]);
     print(io, `${before === undefined ? where : `To be added to ${where}`}:\n`);
-    print(io, addServers(undefined, shown(Object.fromEntries(hidden), io.isTTY)));
+    const inputs = shown(result.inputs, io.isTTY);
+    print(io, addServers(undefined, shown(Object.fromEntries(hidden), io.isTTY), target, inputs));
   }
   const told = shown(result, io.isTTY);
   for (const line of remarks(told, style, io)) print(io, line);
@@ -83,6 +86,11 @@ export function importServers(input: ImportInput, io: Io): ExitCode {
     note(io, `\nNothing was written. \`${line}\` adds ${count(names.length, "server")} to ${where}.`);
   }
   return Exit.ok;
+}
+
+/** An empty file is as good as none. */
+function hasText(text: string | undefined): text is string {
+  return text !== undefined && text.trim() !== "";
 }
 
 /** The servers of the clients on this machine, for completion. */
@@ -172,6 +180,8 @@ function whereLooked({ looked, skipped }: ImportResult, io: Io): string[] {
 interface Needs {
   readonly name: string;
   readonly variables: readonly string[];
+  /** Variables that answer what would be asked for. */
+  readonly inputs: readonly string[];
   readonly secrets: readonly string[];
 }
 
@@ -182,13 +192,15 @@ function summary(
 ): string[] {
   const lines: string[] = [];
   const variables = new Map<string, string[]>();
-  for (const { name, variables: needed } of needs) {
-    for (const variable of needed) variables.set(variable, [...(variables.get(variable) ?? []), name]);
+  const asked = new Set(needs.flatMap(({ inputs }) => inputs));
+  for (const { name, variables: needed, inputs } of needs) {
+    for (const variable of [...needed, ...inputs]) variables.set(variable, [...(variables.get(variable) ?? []), name]);
   }
   if (variables.size > 0) {
     lines.push("", `Variables that the servers need, to be set where the gateway runs:`);
     for (const [variable, names] of variables) {
-      const unset = (io.env[variable] ?? "") === "" ? style.yellow(" (not set here)") : "";
+      const elseAsked = asked.has(variable) ? hinted(io, "; else `toolway doctor` asks for it") : "";
+      const unset = (io.env[variable] ?? "") === "" ? style.yellow(` (not set here${elseAsked})`) : "";
       lines.push(`  ${variable}${unset}: ${names.join(", ")}`);
     }
   }

@@ -12,8 +12,8 @@ type Entry = Readonly<Record<string, unknown>>;
 
 const HIDDEN = "(hidden)";
 
-/** `${NAME}` and `${env:NAME}`, with what stands for it where it is not set. */
-const VARIABLE = /\$\{(?:env:)?([A-Za-z_]\w*)(?::-((?:[^{}]|\$\{[^{}]*\})*))?\}/g;
+/** `${NAME}` and `${env:NAME}`, with what stands for it where it is not set; and what a person is asked for. */
+const VARIABLE = /\$\{(?:input:[^{}]*|(?:env:)?([A-Za-z_]\w*)(?::-((?:[^{}]|\$\{[^{}]*\})*))?)\}/g;
 /** Those that say where one is are filled in by ourselves. */
 const FILLED_IN: ReadonlySet<string> = new Set([
   "userHome",
@@ -34,8 +34,8 @@ const PUBLIC_NAME = /^(?:client_?id|scopes?)$/i;
 export function neededVariables(entry: unknown): string[] {
   const names = new Set<string>();
   for (const text of textsWithin(entry)) {
-    for (const [, name = "", fallback] of text.matchAll(VARIABLE)) {
-      if (fallback === undefined && !FILLED_IN.has(name)) names.add(name);
+    for (const [, name, fallback] of text.matchAll(VARIABLE)) {
+      if (name !== undefined && fallback === undefined && !FILLED_IN.has(name)) names.add(name);
     }
   }
   return [...names];

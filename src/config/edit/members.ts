@@ -65,6 +65,21 @@ export function replaceValue(text: string, member: Node, value: unknown): string
   return text.slice(0, old.offset) + (inOneLine ? oneLine(value) : lined) + text.slice(old.offset + old.length);
 }
 
+/** Puts an item behind the last one of a list that has some, on a line of its own where that one is. */
+export function appendItem(text: string, key: string, value: unknown): string {
+  const list = memberOf(treeOf(text), key);
+  const last = list === undefined ? undefined : valueNode(list).children?.at(-1);
+  if (last === undefined) throw new Error("a list that is added to must have an item");
+  const eol = text.includes("\r\n") ? "\r\n" : "\n";
+  const isLined = isFirstOnLine(text, last.offset);
+  const lined = JSON.stringify(value, null, unitOf(text))
+    .split("\n")
+    .join(eol + indentAt(text, last.offset));
+  const item = isLined ? `,${eol}${indentAt(text, last.offset)}${lined}` : `, ${oneLine(value)}`;
+  const end = last.offset + last.length;
+  return text.slice(0, end) + item + text.slice(end);
+}
+
 export function removeMember(text: string, object: Node, key: string): string {
   const members = object.children ?? [];
   const index = members.findIndex((member) => member.children?.[0]?.value === key);

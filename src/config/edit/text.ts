@@ -7,7 +7,7 @@ import { jsonCopy } from "../../runtime/words/json-values.js";
 import { FOREIGN_GROUPS } from "../clients/foreign-keys.js";
 import { Source } from "../jsonc.js";
 import { Report } from "../mistakes.js";
-import { insertMember, memberOf, removeMember, treeOf, valueNode } from "./members.js";
+import { appendItem, insertMember, memberOf, removeMember, replaceValue, treeOf, valueNode } from "./members.js";
 
 type Groups = "mcpServers" | "servers";
 
@@ -17,16 +17,42 @@ export function serversInText(text: string, path = "config"): Record<string, unk
   return { ...asObject(root["mcpServers"]), ...asObject(root["servers"]) };
 }
 
-/** The text with the servers added. Without a text, one that has them alone. */
+/** What people are asked for, as VS Code's files declare it; undefined where the config declares none. */
+export function inputsInText(text: string, path = "config"): unknown {
+  return readRoot(text, path)["inputs"];
+}
+
+/** The text with the servers added, and the inputs that they use. Without a text, one that has them alone. */
 export function addServers(
   before: string | undefined,
   servers: Readonly<Record<string, unknown>>,
   path = "config",
+  inputs: readonly unknown[] = [],
 ): string {
-  if (before === undefined || before.trim() === "") return `${JSON.stringify({ mcpServers: servers }, null, 2)}\n`;
-  let text = before;
+  if (before === undefined || before.trim() === "") {
+    const config = { ...(inputs.length > 0 && { inputs }), mcpServers: servers };
+    return `${JSON.stringify(config, null, 2)}\n`;
+  }
+  let text = inputs.length === 0 ? before : addInputs(before, inputs, path);
   for (const [name, entry] of Object.entries(servers)) text = addServer(text, name, entry, path);
   return text;
+}
+
+function addInputs(text: string, inputs: readonly unknown[], path: string): string {
+  const root = readRoot(text, path);
+  const known = root["inputs"] ?? [];
+  if (!Array.isArray(known)) {
+    const report = new Report(path, new Source(text));
+    report.mistake(["inputs"], "expected a list with an input in each place");
+    report.throwIfFailed();
+    return text;
+  }
+  const held = memberOf(treeOf(text), "inputs");
+  let edited = text;
+  if (held === undefined) edited = insertMember(text, treeOf(text), "inputs", inputs);
+  else if (known.length === 0) edited = replaceValue(text, held, inputs);
+  else for (const input of inputs) edited = appendItem(edited, "inputs", input);
+  return checked(edited, { ...root, inputs: [...known, ...inputs] }, path);
 }
 
 function addServer(text: string, name: string, entry: unknown, path: string): string {
