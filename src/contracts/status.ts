@@ -22,6 +22,18 @@ export type ServerState =
   | "stopped"
   | "misconfigured";
 
+/** What became of a server, as a program that reads the log is told it. */
+export interface StateFacts {
+  readonly state: ServerState;
+  /** How it was before. */
+  readonly from: ServerState;
+  /** The kind of what is wrong. */
+  readonly reason?: string | undefined;
+  /** Undefined where nothing is tried by itself. */
+  readonly nextTryInMs?: number | undefined;
+  readonly readyAfterMs?: number | undefined;
+}
+
 /** The engine that a gateway shares with others, as the operator is shown it. */
 export interface EngineSeen {
   readonly state: "connecting" | "connected" | "away" | "refused" | "closed";

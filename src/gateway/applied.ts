@@ -2,7 +2,7 @@
 // start.
 
 import type { Config, ServerConfig } from "../config/config.js";
-import type { Log } from "../observe/log.js";
+import { factsFor, type Log } from "../observe/log.js";
 
 /** What is bound when the endpoint opens, or made with the gateway. */
 const NEEDS_RESTART: readonly { readonly key: string; read(config: Config): unknown }[] = [
@@ -117,9 +117,13 @@ export function logRemarks(
   kept: ReadonlyMap<string, string>,
   before?: Pick<Config, "warnings">,
 ): void {
-  for (const { name, forOperator } of misconfigured) log.error(`server "${name}": misconfigured: ${forOperator}`);
+  for (const { name, forOperator } of misconfigured) {
+    const facts = factsFor(log, { server: name, state: "misconfigured" });
+    log.error(`server "${name}": misconfigured: ${forOperator}`, facts);
+  }
   for (const [name, wrong] of kept) {
-    log.error(`server "${name}": its new entry is not used, the one before goes on: ${wrong}`);
+    const text = `server "${name}": its new entry is not used, the one before goes on: ${wrong}`;
+    log.error(text, factsFor(log, { server: name }));
   }
   const said = new Set(before?.warnings);
   for (const warning of warnings) if (!said.has(warning)) log.warn(warning);

@@ -20,7 +20,7 @@ import { CaughtDay } from "../observe/calls/caught-day.js";
 import { History } from "../observe/calls/history.js";
 import { KeptCalls } from "../observe/calls/kept-calls.js";
 import { sessionLog } from "../observe/debug-log.js";
-import type { Log } from "../observe/log.js";
+import { factsFor, type Log } from "../observe/log.js";
 import { CallMetrics } from "../observe/metrics/call-metrics.js";
 import { CallRecords } from "../observe/metrics/call-records.js";
 import { EventMetrics } from "../observe/metrics/event-metrics.js";
@@ -145,7 +145,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       outbox.poke(server);
     },
     onHeldBack: (count) => eventMetrics.caught("pin", count),
-    log: (level, text) => log[level](text),
+    log: (level, text, facts) => log[level](text, factsFor(log, facts)),
     redact,
   });
   const cache = new Cache(config.cache, systemClock);
@@ -244,11 +244,11 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     reaper,
     grants: state.grants,
     send: (target) => (request) => requestShortly(target, request, openRequester),
-    log: (name, text) => log.warn(`server "${name}": ${redact(name, text)}`),
+    log: (name, text) => log.warn(`server "${name}": ${redact(name, text)}`, factsFor(log, { server: name })),
     onFetched: (name, isGood) => eventMetrics.refreshed(name, isGood),
     onChange: (name) => {
       const server = servers.supervised(name);
-      log.info(`server "${name}": its credential is another now`);
+      log.info(`server "${name}": its credential is another now`, factsFor(log, { server: name }));
       // What was kept is what another could see.
       cache.invalidate(name);
       if (server?.isFailing === true) void owner.reloadServer(name).catch(() => {});
@@ -290,7 +290,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     isKnown: (server) => parts.lazyLists === true || state.known.get(server) !== undefined,
     agents: pipeline.sessions,
     soleAgent: () => owner.soleAgent(),
-    log: (level, text) => log[level](text),
+    log: (level, text, facts) => log[level](text, factsFor(log, facts)),
   });
   pipeline.attach(servers);
   if (places !== undefined) {

@@ -95,6 +95,11 @@ export function createLog(options: LogOptions): Log {
   };
 }
 
+/** Facts that the text of a line says already: fields of their own for a program, and nothing for people. */
+export function factsFor(log: Log, facts: LogFields | undefined): LogFields | undefined {
+  return log.lines?.format === "text" ? undefined : facts;
+}
+
 function droppedText(lines: number): string {
   return `${lines} ${lines === 1 ? "line of the log was" : "lines of the log were"} dropped: whoever reads it did not keep up`;
 }

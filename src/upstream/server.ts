@@ -5,7 +5,7 @@ import type { AgentProfile, Caller } from "../contracts/caller.js";
 import type { OwnName } from "../contracts/names.js";
 import type { Isolation, ServerSpec } from "../contracts/server-spec.js";
 import type { ServerHandle } from "../contracts/servers.js";
-import type { ServerStatus } from "../contracts/status.js";
+import type { ServerState, ServerStatus } from "../contracts/status.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../protocol/message.js";
@@ -35,6 +35,7 @@ import { makeRoom } from "./supervise/places.js";
 import { noRoom, stopped } from "./supervise/refusals.js";
 import { Repeatable } from "./supervise/repeatable.js";
 import { StartTurns } from "./supervise/start-turns.js";
+import { ToldStates } from "./told-states.js";
 
 /** So many different problems are kept for `status`; more would not be read. */
 const MAX_PROBLEMS = 20;
@@ -78,7 +79,7 @@ export class UpstreamServer implements ServerHandle {
   #intro: ServerIntro | undefined;
   #retries = 0;
   #retry: { readonly timer: NodeJS.Timeout; readonly dueMs: number } | undefined;
-  #told: string | undefined;
+  readonly #told = new ToldStates((level, text, facts) => this.#log(level, text, facts));
   #firstTry = deferred();
 
   /** `after` resolves at the end of the server whose place it takes; nothing is started before. */
@@ -93,14 +94,17 @@ export class UpstreamServer implements ServerHandle {
     this.#breaker = new Breaker(spec.supervision.breaker, {
       onTurn: (circuit, text) => {
         deps.context.lifecycle?.turned?.(spec.name, circuit);
-        this.#log(circuit === "open" ? "warn" : "info", text);
+        this.#log(circuit === "open" ? "warn" : "info", text, { circuit });
       },
       onAnswers: () => deps.context.lifecycle?.answers?.(spec.name),
     });
     this.#repeatable = new Repeatable(spec);
     this.#eras = deps.eras ?? new ProcessEras();
     this.#rereads = new Rereads(deps.context.random, (kind) => this.#reread(kind));
-    const faults = new ToldFaults({ tell: (text) => this.#log("warn", text), retryInMs: () => this.#retryInMs });
+    const faults = new ToldFaults({
+      tell: (text, facts) => this.#log("warn", text, facts),
+      retryInMs: () => this.#retryInMs,
+    });
     this.#lists = new ServerLists({
       onBegin: (kind) => this.#renewals.begun(kind),
       onList: (kind, items, freshness, promisedMs) => this.#wasRead(kind, items, freshness, promisedMs),
@@ -388,6 +392,7 @@ export class UpstreamServer implements ServerHandle {
 
   #drive(owner: Caller | undefined): ServerDriver {
     const { clientInfo, context, events } = this.#deps;
+    let from: ServerState = "idle";
     const driver: ServerDriver = new ServerDriver(
       this.spec,
       owner,
@@ -401,8 +406,10 @@ export class UpstreamServer implements ServerHandle {
         onClosed: (fault) => this.#extra?.closed(driver, fault),
         onState: () => {
           events.onState(this.spec.name);
-          this.#tell(driver);
           if (driver === this.#shared) this.#scheduleRetry();
+          const [before, retryInMs] = [from, driver === this.#shared ? this.#retryInMs : undefined];
+          from = driver.state;
+          this.#told.changed(driver, before, driver.nextTryInMs ?? retryInMs);
         },
       },
       {
@@ -423,19 +430,10 @@ export class UpstreamServer implements ServerHandle {
     return driver;
   }
 
-  /** Logs what an operator wants to know without asking: that a server is up, or down and why. Each is said once. */
-  #tell(driver: ServerDriver): void {
-    const { state, lastFault, readyAfterMs } = driver;
-    const fault = `${state === "ejected" ? "ejected, since it was restarted too often: " : ""}${lastFault?.forOperator ?? ""}`;
-    const what = state === "ready" ? `ready after ${readyAfterMs} ms` : fault;
-    if (what === "" || what === this.#told || state === "starting" || state === "stopped") return;
-    this.#told = what;
-    this.#log(state === "ready" ? "info" : "warn", what);
-  }
-
   /** Whatever a server had a part in is logged without its secrets. */
-  #log(level: "info" | "warn", text: string): void {
-    this.#deps.log(level, `server "${this.spec.name}": ${this.#redactor.redact(text)}`);
+  #log(level: "info" | "warn", text: string, facts?: object): void {
+    const { name } = this.spec;
+    this.#deps.log(level, `server "${name}": ${this.#redactor.redact(text)}`, { server: name, ...facts });
   }
 
   /** Returns what calls of tools wait for. */

@@ -146,3 +146,33 @@ it("is off where nobody asked for it: over stdio, and with --no-call-log", async
     expect(said.join("").includes("call demo/echo: ok")).toBe(more.length > 0);
   }
 });
+
+it("what becomes of a server is in fields of its own in JSON, and in words alone where people read [told-why]", async () => {
+  const broken: ServerEntry = { command: "/bin/sh", args: ["-c", "echo 'no such key' >&2; exit 3"] };
+  const mcpServers = { demo, broken, "odd name": { command: "x", env: { KEY: `\${TOOLWAY_TEST_UNSET}` } } };
+  const gateway = await startGateway({ mcpServers }, { env: JSON_LOG });
+  const about = (server: string) => linesOf(gateway.log()).filter((line) => line["server"] === server && line["state"]);
+  await until("both", () => about("demo").length > 0 && about("broken").length > 0);
+  expect(about("demo")[0]).toEqual({
+    time: expect.any(String),
+    level: "info",
+    text: expect.stringMatching(/^server "demo": ready after \d+ ms$/),
+    server: "demo",
+    state: "ready",
+    from: "starting",
+    readyAfterMs: expect.any(Number),
+  });
+  expect(about("broken")[0]).toMatchObject({
+    level: "warn",
+    text: expect.stringContaining("no such key"),
+    state: "backoff",
+    from: "starting",
+    reason: expect.any(String),
+    nextTryInMs: expect.any(Number),
+  });
+  expect(about("odd name")).toMatchObject([{ level: "error", state: "misconfigured" }]);
+  const other = await startGateway({ mcpServers });
+  await until("its line", () => other.log().includes('server "demo": ready after'));
+  expect(other.log()).not.toContain("readyAfterMs");
+  expect(other.log()).not.toContain("state=");
+});

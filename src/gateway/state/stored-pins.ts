@@ -46,7 +46,7 @@ export interface StoredPinsDeps {
   readonly onChange: (server: string) => void;
   /** So many tools changed, and are hidden from now on. */
   readonly onHeldBack?: ((count: number) => void) | undefined;
-  readonly log: (level: "info" | "warn", text: string) => void;
+  readonly log: (level: "info" | "warn", text: string, facts?: Readonly<Record<string, unknown>>) => void;
   /** A text of the server's without the secrets of its entry: a tool may be named like one. */
   readonly redact: (server: string, text: string) => string;
 }
@@ -509,7 +509,7 @@ export class StoredPins {
     this.#put(key, record).catch((error: unknown) => {
       const { server, tool } = record;
       const name = this.#deps.redact(server, tool);
-      this.#deps.log("warn", `the pin of ${server}/${name} could not be kept: ${(error as Error).message}`);
+      this.#deps.log("warn", `the pin of ${server}/${name} could not be kept: ${(error as Error).message}`, { server });
     });
   }
 
@@ -544,14 +544,17 @@ export class StoredPins {
     const names = (kind: PinToWrite["kind"]): OwnToolName[] =>
       toWrite.filter((one) => one.kind === kind).map(({ tool }) => tool);
     const [first, changed, restored] = [names("first"), names("changed"), names("restored")];
-    const some = (tools: readonly OwnToolName[]) => this.#some(server, tools);
-    if (first.length > 0) this.#deps.log("info", `server "${server}": pinned at first sight: ${some(first)}`);
+    const say = (level: "info" | "warn", what: string, tools: readonly OwnToolName[], next = "") => {
+      const text = `server "${server}": ${what}: ${this.#some(server, tools)}${next}`;
+      this.#deps.log(level, text, { server, tools: tools.length });
+    };
+    if (first.length > 0) say("info", "pinned at first sight", first);
     if (changed.length > 0) {
       this.#deps.onHeldBack?.(changed.length);
-      const next = `see \`toolway pins diff ${shellWord(server)}\`, then \`toolway pins accept ${shellWord(server)}\``;
-      this.#deps.log("warn", `server "${server}": definition changed, so quarantined: ${some(changed)}; ${next}`);
+      const next = `; see \`toolway pins diff ${shellWord(server)}\`, then \`toolway pins accept ${shellWord(server)}\``;
+      say("warn", "definition changed, so quarantined", changed, next);
     }
-    if (restored.length > 0) this.#deps.log("info", `server "${server}": as accepted again: ${some(restored)}`);
+    if (restored.length > 0) say("info", "as accepted again", restored);
   }
 
   /** A log line names a few; `toolway pins` has them all. */

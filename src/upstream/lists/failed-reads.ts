@@ -30,7 +30,7 @@ const WORDS: Readonly<Record<ListKind, string>> = {
 };
 
 export interface ToldFaultsDeps {
-  tell(text: string): void;
+  tell(text: string, facts: { readonly nextTryInMs: number | undefined }): void;
   /** When they are read again, from now; undefined where that is left to a call. */
   retryInMs(): number | undefined;
 }
@@ -56,8 +56,10 @@ export class ToldFaults {
     const next = inMs === undefined ? "" : ` Tried again in ${Math.max(1, Math.round(inMs / 1000))} s.`;
     const failed = this.#kinds;
     this.#kinds = new Map();
+    const facts = { nextTryInMs: inMs === undefined ? undefined : Math.ceil(inMs) };
     for (const [reason, kinds] of failed) {
-      this.#deps.tell(`its ${listed(kinds)} could not be read: ${next === "" ? reason : sentence(reason)}${next}`);
+      const why = next === "" ? reason : sentence(reason);
+      this.#deps.tell(`its ${listed(kinds)} could not be read: ${why}${next}`, facts);
     }
   }
 }
