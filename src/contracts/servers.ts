@@ -35,6 +35,8 @@ export interface ServerHandle {
   mayRepeat?(method: string, subject: OwnName | undefined): boolean;
   /** Why it is not up, or has not shown what it has. */
   readonly trouble: string | undefined;
+  /** Stopped by will, until somebody starts it. */
+  readonly isStopped?: boolean;
   /** Where a call of this caller goes. Throws a Fault where no connection can be had for it. */
   upstream(caller: Caller): Upstream;
   /** The connections that are there now, for what goes to all of them. */

@@ -65,7 +65,10 @@ it("is a state: status, log and agents are told why, and the others run [bad-ent
   await ready(gateway, "one");
   expect(await client.callTool({ name: "one__count", arguments: {} })).toBeDefined();
   const told = await fails(client.callTool({ name: "github__count", arguments: {} }));
-  expect(told?.message).toContain('Server "github" is not available: it is misconfigured: KEY is not set (env.KEY)');
+  expect(told?.message).toContain(
+    'Server "github" is not available: it is misconfigured: KEY is not set (env.KEY). `toolway doctor` says what to fix.',
+  );
+  expect(told).toMatchObject({ data: { fault: "unavailable", server: "github" } });
   expect(await fails(gateway.stopServer("github"))).toMatchObject({
     message: expect.stringContaining("misconfigured"),
   });

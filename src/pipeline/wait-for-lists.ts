@@ -6,6 +6,7 @@ import type { AgentCall } from "../contracts/service.js";
 import type { ListKind } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply } from "../protocol/reply.js";
+import { sentence } from "../runtime/expected-error.js";
 import { resultWithin } from "../runtime/wait.js";
 
 /** The first tries of those of these servers whose lists may yet bring what is asked for. */
@@ -135,7 +136,14 @@ export function afterFirstTry(call: AgentCall, tries: readonly Promise<void>[], 
 
 /** `server`: the only one that can have it, and whose list has not been read. */
 export function unknownName(servers: Servers, noun: string, name: string, server: string | undefined): Fault {
-  const trouble = server === undefined ? undefined : servers.get(server)?.trouble;
-  if (trouble === undefined) return new Fault("not-found", `Unknown ${noun}: ${name}`);
-  return new Fault("unavailable", `Unknown ${noun}: ${name}. Server "${server}" is not available: ${trouble}`);
+  const handle = server === undefined ? undefined : servers.get(server);
+  if (handle === undefined) return new Fault("not-found", `Unknown ${noun}: ${name}`);
+  const { name: owner, trouble } = handle;
+  const isStopped = handle.isStopped === true;
+  if (trouble === undefined && !isStopped) return new Fault("not-found", `Unknown ${noun}: ${name}`);
+  const why = isStopped
+    ? `is stopped. \`toolway start ${owner}\` starts it.`
+    : `is not available: ${sentence(trouble ?? "")} \`toolway doctor\` says what to fix.`;
+  const message = `Unknown ${noun}: ${name}. Server "${owner}" ${why}`;
+  return new Fault("unavailable", message, { data: { fault: "unavailable", server: owner } });
 }

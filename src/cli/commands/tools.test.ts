@@ -44,7 +44,7 @@ describe("tools", () => {
     const [demo] = STATUS.servers;
     const away = { ...demo, name: "away", counts: { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 } };
     fakeGateway({ "/status": { ...STATUS, servers: [demo, away] } });
-    expect((await run(["tools"])).err).toContain("Not up, so that their tools are not known: away.");
+    expect((await run(["tools"])).err).toContain("Not up, so that their tools are not known: away (down).");
     expect((await run(["tools", "--json"])).err).toBe("");
   });
 
@@ -58,6 +58,42 @@ describe("tools", () => {
     });
     expect((await run(["call", "xyz"])).err).toContain("away");
     expect((await run(["call", "demo__xyz"])).err).not.toContain("away");
+  });
+
+  it("that a server alone could have which is not up are answered by how it is, and what to do [told-why]", async () => {
+    const [demo] = STATUS.servers;
+    const away = { ...demo, name: "away", counts: { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 } };
+    const credential = { source: "a login", state: "missing", needsLogin: true };
+    const expected: readonly [object, string, string][] = [
+      [
+        { state: "misconfigured", lastError: "KEY is not set" },
+        "server away is misconfigured, and its tools are not known. KEY is not set.",
+        "`toolway doctor --server away` says what to fix in its entry.",
+      ],
+      [
+        { state: "backoff", lastError: "It exited.", nextTryInMs: 2_000 },
+        "server away is down, and its tools are not known. It exited.",
+        "`toolway doctor --server away` says what to fix. It is tried again in 2.0 s.",
+      ],
+      [
+        { state: "ejected" },
+        "server away is ejected, since it was restarted too often,",
+        "`toolway reload away` tries it.",
+      ],
+      [{ state: "stopped" }, "server away is stopped,", "`toolway start away` starts it."],
+      [{ state: "backoff", credential }, "server away needs a login,", "`toolway login away` logs in."],
+    ];
+    for (const [facts, what, next] of expected) {
+      fakeGateway({
+        "/status": { ...STATUS, servers: [demo, { ...away, lastError: undefined, ...facts }] },
+        "/tools/owners?tool=away__x": { servers: ["away"] },
+      });
+      const { code, err } = await run(["call", "away__x"]);
+      expect(code).toBe(1);
+      expect(err).toContain(`away__x cannot be called: ${what}`);
+      expect(err).toContain(next);
+      expect(err).not.toContain("There is no tool");
+    }
   });
 
   it("that are not there are waited for while a server that could have them starts, and it is said at once [status-true]", async () => {

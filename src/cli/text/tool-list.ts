@@ -1,10 +1,13 @@
 // The tools of a gateway as the control socket lists them, and how a name that a person typed finds one.
 
-import type { GatewayStatus } from "../../contracts/status.js";
+import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { sentence } from "../../runtime/expected-error.js";
 import { nearest } from "../../runtime/nearest.js";
+import { shellWord } from "../../runtime/words/shell-word.js";
 import type { GatewayClient } from "../gateway/port.js";
 import { UserError, usageError } from "../line/errors.js";
+import { duration } from "./print.js";
 
 export interface ToolLine {
   /** As agents see it. */
@@ -162,23 +165,74 @@ async function missingTool(
   client: GatewayClient,
   signal: AbortSignal,
 ): Promise<UserError> {
-  const { servers, hidden } = await ownersOf(typed, client, signal);
+  const { servers: owners, hidden } = await ownersOf(typed, client, signal);
   if (hidden !== undefined) return usageError(hidden, "Its entry decides: change `only` or `tools` there.");
-  return unknownTool(typed, tools, await unknownServers(client, signal, servers));
+  const servers = await serversNotUp(client, signal, owners);
+  const [only] = servers;
+  // Its prefix is in the name: whether there is such a tool, that server alone would know.
+  if (only !== undefined && owners?.length === 1 && typed.startsWith(only.name)) return notUp(typed, only);
+  return unknownTool(typed, tools, unknownText(servers));
+}
+
+/** Said of a tool that can be of one server alone, which has not told of its tools. */
+export function notUp(typed: string, server: ServerStatus): UserError {
+  const { name, lastError, nextTryInMs } = server;
+  const [what, next] = NOT_UP[needsLogin(server) ? "login" : server.state];
+  const why = lastError === undefined || needsLogin(server) ? "" : ` ${sentence(lastError)}`;
+  const again = nextTryInMs === undefined ? "" : ` It is tried again in ${duration(nextTryInMs)}.`;
+  return new UserError(`${typed} cannot be called: server ${name} ${what}, and its tools are not known.${why}`, {
+    hint: `${next(shellWord(name))}${again}`,
+  });
+}
+
+/** How a server is that is not up, and what a person does about it. */
+const NOT_UP: Readonly<
+  Record<ServerStatus["state"] | "login", readonly [what: string, next: (name: string) => string]>
+> = {
+  idle: ["has not been started", (name) => `\`toolway start ${name}\` starts it.`],
+  starting: ["is still starting", () => "Try again in a moment; `toolway status` says how it does."],
+  waiting: ["waits for its executor, which is not connected", () => "Start the executor; `toolway status` says which."],
+  ready: ["is up", (name) => `\`toolway reload ${name}\` reads its tools.`],
+  backoff: ["is down", (name) => `\`toolway doctor --server ${name}\` says what to fix.`],
+  ejected: [
+    "is ejected, since it was restarted too often",
+    (name) => `\`toolway doctor --server ${name}\` says what to fix; then \`toolway reload ${name}\` tries it.`,
+  ],
+  stopped: ["is stopped", (name) => `\`toolway start ${name}\` starts it.`],
+  misconfigured: ["is misconfigured", (name) => `\`toolway doctor --server ${name}\` says what to fix in its entry.`],
+  login: ["needs a login", (name) => `\`toolway login ${name}\` logs in.`],
+};
+
+function needsLogin({ credential }: ServerStatus): boolean {
+  return credential?.needsLogin === true;
 }
 
 /** Servers that are not up and whose tools nobody knows: what is looked for, if something is, may be theirs. */
-export async function unknownServers(
+export async function unknownServers(client: GatewayClient, signal: AbortSignal): Promise<string | undefined> {
+  return unknownText(await serversNotUp(client, signal));
+}
+
+async function serversNotUp(
   client: GatewayClient,
   signal: AbortSignal,
   owners?: readonly string[],
-): Promise<string | undefined> {
+): Promise<readonly ServerStatus[]> {
   const status = (await client.get("/status", signal)) as GatewayStatus;
-  const servers = status.servers.filter(({ name }) => owners?.includes(name) ?? true);
-  const names = servers.filter(({ state, counts }) => state !== "ready" && counts.tools === 0).map(({ name }) => name);
+  return status.servers.filter(
+    ({ name, state, counts }) => (owners?.includes(name) ?? true) && state !== "ready" && counts.tools === 0,
+  );
+}
+
+function unknownText(servers: readonly ServerStatus[]): string | undefined {
+  const names = servers.map((server) => `${server.name} (${stateWord(server)})`);
   return names.length === 0
     ? undefined
     : `Not up, so that their tools are not known: ${names.join(", ")}. \`toolway status\` says why.`;
+}
+
+function stateWord(server: ServerStatus): string {
+  if (needsLogin(server)) return "needs a login";
+  return server.state === "backoff" ? "down" : server.state;
 }
 
 export function unknownTool(typed: string, tools: readonly ToolLine[], unknown?: string): UserError {

@@ -50,7 +50,7 @@ export function unchecked(server: string, why: string): Fault {
       `The tools of server "${server}" cannot be compared with their pins, since its list could not be read: ${why}`,
     ),
     "It was started or met anew, and the tool may have changed: nothing was sent.",
-    `The next call reads the list again; \`toolway status ${server}\` tells more, \`toolway reload ${server}\` starts it anew.`,
+    `The next call reads the list again; \`toolway status\` tells more, \`toolway reload ${server}\` starts it anew.`,
   ];
   return unavailable(server, "unchecked", parts.join(" "));
 }
