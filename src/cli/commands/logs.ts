@@ -3,7 +3,7 @@
 import type { ServerLine } from "../../observe/server-logs/files.js";
 import type { Follower as FollowerOf } from "../../observe/server-logs/reader.js";
 import { nearest } from "../../runtime/nearest.js";
-import type { GatewaySource } from "../gateway/port.js";
+import { type GatewaySource, runningGateway } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
@@ -63,7 +63,11 @@ async function showLogs({ source, server: named, count, follow: goesOn, json }: 
     import("../../observe/server-logs/reader.js"),
   ]);
   const known = loggedServers(stateDir);
-  if (named !== undefined && !known.includes(named) && !goesOn) throw await unknown(named, known, source);
+  if (named !== undefined && !known.includes(named)) {
+    const error = await unknown(named, known, source);
+    // One of the config may write yet; a name that is wrong would be waited for without an end.
+    if (!goesOn || error.kind === "usage") throw error;
+  }
   const chosen = () => (named === undefined ? loggedServers(stateDir) : [named]);
   const write = writer(io, { json, named: named === undefined });
   const followers = new Map(chosen().map((server) => [server, new Follower(stateDir, server)]));
@@ -75,6 +79,7 @@ async function showLogs({ source, server: named, count, follow: goesOn, json }: 
       if (known.length === 0) note(io, "No server of this config has written anything to stderr yet.");
       return Exit.ok;
     }
+    if (count > 0 && last.length === 0) note(io, await waitingText(named, source));
     // One may write its first line while we watch: from its beginning, since all of it is new.
     const all = (): Iterable<FollowerOf> => {
       for (const server of chosen()) {
@@ -87,6 +92,17 @@ async function showLogs({ source, server: named, count, follow: goesOn, json }: 
     for (const follower of followers.values()) await follower.close();
   }
   return Exit.ok;
+}
+
+/** What there is to wait for, and whether it can come. */
+async function waitingText(server: string | undefined, source: GatewaySource): Promise<string> {
+  const who = server ?? "No server of this config";
+  const what = server === undefined ? "has written anything" : "has written nothing";
+  const isUp = (await (await runningGateway()).find(source)) !== undefined;
+  const next = isUp
+    ? "Waiting for the first line; Ctrl-C ends this."
+    : "No gateway runs for it: there are lines when one does. Ctrl-C ends this.";
+  return `${who} ${what} to stderr yet. ${next}`;
 }
 
 async function unknown(server: string, known: readonly string[], source: GatewaySource): Promise<UserError> {
@@ -103,7 +119,8 @@ async function unknown(server: string, known: readonly string[], source: Gateway
 }
 
 async function isInConfig(server: string, { configPath, env, home }: GatewaySource): Promise<boolean> {
-  if (configPath === undefined) return false;
+  // The built-in demo: what it has is not worth a look.
+  if (configPath === undefined) return server === "demo";
   const { loadConfig } = await import("../../config/load.js");
   try {
     const { servers, misconfigured, disabled } = loadConfig(configPath, { env, home, wrongEntries: "keep" });
