@@ -177,12 +177,14 @@ describe("pins", () => {
     expect(err).toBe("old wiki is no longer in the config: `toolway pins forget 'old wiki'` drops its pins.\n");
   });
 
-  it("forget says what it forgot [status-true]", async () => {
+  it("forget says what it forgot, and what comes next [status-true]", async () => {
     const forgotten = ["a", "b", "c", "d", "e", "f"];
     const { requests } = fakeGateway({ "/pins/forget": { forgotten } });
     expect(await run(["pins", "forget", "old"])).toEqual({
       code: 0,
-      out: "Forgot 6 pins of old: a, b, c, d, e and 1 more.\n",
+      out:
+        "Forgot 6 pins of old: a, b, c, d, e and 1 more.\n" +
+        "When one of these tools is listed again, that is a first sight: it is accepted as it then is, and not quarantined.\n",
       err: "",
     });
     expect(requests).toEqual([{ path: "/pins/forget", body: { server: "old" } }]);

@@ -299,6 +299,11 @@ export const pinsForget = defineCommand({
       const named = forgotten.slice(0, MAX_NAMED).map((name) => oneLine(visible(name), NAME_WIDTH));
       const more = forgotten.length > MAX_NAMED ? ` and ${forgotten.length - MAX_NAMED} more` : "";
       print(io, `Forgot ${count(forgotten.length, "pin")} of ${visible(server)}: ${named.join(", ")}${more}.`);
+      const which = forgotten.length === 1 ? "it is" : "one of these tools is";
+      print(
+        io,
+        `When ${which} listed again, that is a first sight: it is accepted as it then is, and not quarantined.`,
+      );
       return Exit.ok;
     });
   },
