@@ -4,12 +4,14 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
+import { fakeGateway } from "../../../test/fixtures/fake-gateway.js";
 import { freePort } from "../../../test/fixtures/free-port.js";
 import { heldIo } from "../../../test/fixtures/held-io.js";
 import { closeHttp, listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { SocketClient } from "../../executor/client/client.js";
 import { type ConnectOptions, connectExecutor, type ExecutorClient } from "../../executor/client/connect.js";
 import { Socket } from "../../sockets/socket.js";
+import { replaceGatewayPort } from "../gateway/port.js";
 import { Stopped } from "../line/io.js";
 import { runCli } from "../program.js";
 
@@ -171,6 +173,18 @@ async function gateway(port = 0): Promise<Gateway> {
   );
   return { client, port: (door.address() as AddressInfo).port, seen };
 }
+
+it("a port that a gateway of the same user has is refused by that gateway's name [told-why]", async () => {
+  const endpoint = `http://127.0.0.1:${originPort}/mcp`;
+  const demo = { pid: 4711, config: undefined, stateDir: "/state/default", endpoint, startedAt: "2026-01-01" };
+  fakeGateway({}, { list: async () => [demo] }, false);
+  closers.push(() => replaceGatewayPort(undefined));
+  const running = start(`--listen ws://127.0.0.1:${originPort} --allow a.b`);
+  expect(await running.ended).toBe(1);
+  expect(running.err()).toContain(
+    `Port ${originPort} is taken: the built-in demo listens at ${endpoint}, process 4711.`,
+  );
+});
 
 describe("--connect", () => {
   it("[exec-8] dials every gateway with the token, and does the requests of each", async () => {

@@ -28,7 +28,8 @@ export async function runExecutor(plan: RunPlan, how: How, io: Io): Promise<Exit
   try {
     doors = plan.kind === "listen" ? await listenAt(plan.address, options) : dialAll(plan.gateways, options);
   } catch (error) {
-    throw mended(plan, error);
+    const told = mended(plan, error);
+    throw told === error ? error : await (await import("../gateway/taken-address.js")).namingWhoListens(told, io);
   }
   if (how.json) tell(plan.kind === "listen" ? "listening" : "dialling", executorFacts(plan, doors.url));
   else print(io, executorBanner(plan, doors.url, io));

@@ -130,12 +130,12 @@ describe("a start at an address that is taken", () => {
   const start = () => Promise.reject(new UserError("Cannot listen on 127.0.0.1:7420.", { cause: taken }));
   const listed = (...running: RunningGateway[]) => fakeGateway({}, { start, list: async () => running }, false);
 
-  it.each([["serve"], ["broker"]])(
+  it.each([["serve"], ["broker"], ["share --pair"]])(
     "names the gateway that listens there, and how it is stopped: %s [told-why]",
     async (verb) => {
       writeFileSync(join(folder, "mine.json"), '{"mcpServers":{}}');
       listed({ ...work, endpoint: "http://127.0.0.1:7421/mcp" }, demo);
-      const words = verb === "serve" ? [verb, "mine.json"] : [verb];
+      const words = verb === "serve" ? [verb, "mine.json"] : verb.split(" ");
       expect(await run(words)).toEqual({
         code: 1,
         out: "",

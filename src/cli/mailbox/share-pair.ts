@@ -95,7 +95,7 @@ async function atOwnBroker(input: PairedShareInput, as: string, io: Io): Promise
   const stateDir = join(stateRootFor(env, home), "broker");
   const found = await (await runningGateway()).find({ stateDir });
   const listen = input.listen ?? parseListen(DEFAULT_BROKER_LISTEN);
-  const started = found === undefined ? await startBroker({ stateDir, env, home, listen }) : undefined;
+  const started = found === undefined ? await startBroker({ stateDir, env, home, listen }, io) : undefined;
   try {
     const client = found ?? (await (await runningGateway()).find({ stateDir }));
     if (client === undefined) throw new UserError("The broker in this process does not answer.");
@@ -153,18 +153,22 @@ interface BrokerPlace {
   readonly listen: ListenAddress | undefined;
 }
 
-async function startBroker(place: BrokerPlace): Promise<StartedGateway> {
+async function startBroker(place: BrokerPlace, io: Io): Promise<StartedGateway> {
   const port = await gatewayPort();
-  return port.start({
-    ...place,
-    configPath: undefined,
-    builtIn: "broker",
-    stateNamed: true,
-    noAuth: false,
-    names: undefined,
-    tls: undefined,
-    logCalls: false,
-  });
+  try {
+    return await port.start({
+      ...place,
+      configPath: undefined,
+      builtIn: "broker",
+      stateNamed: true,
+      noAuth: false,
+      names: undefined,
+      tls: undefined,
+      logCalls: false,
+    });
+  } catch (error) {
+    throw await (await import("../gateway/taken-address.js")).namingWhoListens(error, io);
+  }
 }
 
 /** Whether the broker has a token for it already. Throws where that is of another role. */
