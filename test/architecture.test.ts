@@ -21,7 +21,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/call": "cli/line cli/text contracts protocol runtime",
   "cli/code": "cli/gateway/room runtime",
   "cli/commands":
-    "agents/import cli/audit cli/call cli/edit cli/executor cli/gateway cli/line cli/login cli/mailbox cli/outbox cli/run cli/state cli/text config contracts contracts/control demo mailbox/wire observe/server-logs protocol runtime runtime/words",
+    "agents/import cli/audit cli/call cli/edit cli/executor cli/gateway cli/line cli/login cli/logs cli/mailbox cli/outbox cli/run cli/state cli/text config contracts contracts/control demo mailbox/wire protocol runtime runtime/words",
   "cli/edit":
     "agents/import cli/gateway cli/line cli/setup cli/text config config/edit contracts runtime runtime/words",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
@@ -29,6 +29,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "agents/run agents/setup cli/code cli/gateway/room cli/line config config/inputs contracts control credentials demo gateway gateway/engine gateway/move mailbox/wire observe protocol runtime runtime/processes upstream upstream/http",
   "cli/gateway/room": "runtime runtime/memory",
   "cli/line": "protocol runtime runtime/words",
+  "cli/logs": "cli/gateway cli/line cli/text config observe/server-logs runtime",
   "cli/login": "cli/line contracts credentials protocol runtime",
   "cli/mailbox":
     "cli/gateway cli/line cli/text config contracts contracts/control mailbox/pairing mailbox/peer mailbox/wire runtime runtime/words",

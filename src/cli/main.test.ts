@@ -1,7 +1,7 @@
 // The program itself, from dist/: how its process ends.
 
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -37,6 +37,29 @@ describe("the process of the CLI", () => {
     expect(refused.stderr).toContain("put -- before it, as the last word: -- -abc_def");
     expect(cli("outbox", "show", "--json", "--", "-abc_def")).toMatchObject({ status: 1 });
     expect(cli("outbox", "show", "--jsn", "abc").stderr).not.toContain("put -- before it");
+  });
+
+  it("started in a folder that was deleted, says so where it needs one, and goes on where it does not [told-why]", () => {
+    const home = join(folder, "home");
+    const state = join(folder, "state");
+    const gone = (...args: string[]) => {
+      const script = 'mkdir "$0" && cd "$0" && rmdir "$0" && exec "$@"';
+      const words = ["-c", script, join(folder, "gone"), process.execPath, main, ...args];
+      const env = { ...process.env, HOME: home, XDG_STATE_HOME: state };
+      return spawnSync("sh", words, { encoding: "utf8", timeout: 60_000, env });
+    };
+    for (const words of [["list"], ["status"], ["import"], ["serve"], ["call", "demo__add", "@x.json"]]) {
+      expect(gone(...words)).toMatchObject({
+        status: 2,
+        stdout: "",
+        stderr: "toolway: The folder that this was started in no longer exists.\n  cd to another one, and try again.\n",
+      });
+    }
+    expect(gone("--version")).toMatchObject({ status: 0, stderr: "" });
+    expect(gone("ps")).toMatchObject({ status: 0, stderr: "" });
+    const config = join(folder, "kept.json");
+    writeFileSync(config, '{"mcpServers":{"a":{"command":"a"}}}');
+    expect(gone("list", "--config", config)).toMatchObject({ status: 0, stderr: "" });
   });
 
   it("ends quietly when its reader has gone", async () => {

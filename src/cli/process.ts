@@ -2,7 +2,7 @@
 
 import { homedir } from "node:os";
 import { isatty } from "node:tty";
-import { Exit } from "./line/errors.js";
+import { Exit, usageError } from "./line/errors.js";
 import { programName } from "./line/hints.js";
 import { type Io, Stopped, type StopSignal, type TakenSignal } from "./line/io.js";
 import { runCli } from "./program.js";
@@ -46,6 +46,17 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 // Nobody reads it any more, which is no reason to end.
 process.stderr.on("error", () => {});
 
+let folder: string | undefined;
+
+function currentFolder(): string {
+  try {
+    return process.cwd();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    throw usageError("The folder that this was started in no longer exists.", "cd to another one, and try again.");
+  }
+}
+
 const io: Io = {
   // Made when first asked for: most verbs read nothing, and opening it costs a stream.
   get stdin() {
@@ -54,7 +65,11 @@ const io: Io = {
   stdout: process.stdout,
   stderr: process.stderr,
   env: process.env,
-  cwd: process.cwd(),
+  // Asked for by those who need it: the folder may have been deleted meanwhile.
+  get cwd() {
+    folder ??= currentFolder();
+    return folder;
+  },
   home: homedir(),
   isTTY: process.stdout.isTTY === true,
   isErrTTY: process.stderr.isTTY === true,

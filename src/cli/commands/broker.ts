@@ -1,6 +1,6 @@
 // `toolway broker`: mailboxes by themselves, without servers. It is a gateway whose config is built in.
 
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { DEFAULT_BROKER_LISTEN, parseListen } from "../../config/config.js";
 import type { EngineSettings } from "../../contracts/settings.js";
 import { brokerUrlOf } from "../../mailbox/wire/address.js";
@@ -9,7 +9,7 @@ import { stateRootFor } from "../../runtime/state-dir.js";
 import { gatewayPort } from "../gateway/port.js";
 import { defineCommand, fileOption } from "../line/command.js";
 import { UserError, usageError } from "../line/errors.js";
-import { type Io, note, pasted, print, shellPath } from "../line/io.js";
+import { fromHere, type Io, note, pasted, print, shellPath } from "../line/io.js";
 import { drainMsOf } from "../line/times.js";
 import { styleOf, table } from "../text/print.js";
 import { listenOption, servingOptions, startedOr, tlsOption, untilStopped } from "./serve.js";
@@ -57,8 +57,8 @@ export const broker = defineCommand({
     }
     const drainMs = drainMsOf(input.drain);
     const { env, home } = io;
-    const stateDir = input.state === undefined ? join(stateRootFor(env, home), "broker") : resolve(io.cwd, input.state);
-    const engine = input.engine === undefined ? undefined : await engineIn(resolve(io.cwd, input.engine), io);
+    const stateDir = input.state === undefined ? join(stateRootFor(env, home), "broker") : fromHere(io, input.state);
+    const engine = input.engine === undefined ? undefined : await engineIn(fromHere(io, input.engine), io);
     const port = await gatewayPort();
     const starting = port.start({
       configPath: undefined,

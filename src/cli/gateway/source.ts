@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readTextFile } from "../../runtime/text-file.js";
 import { usageError } from "../line/errors.js";
-import type { Io } from "../line/io.js";
+import { fromHere, type Io } from "../line/io.js";
 import type { GatewaySource } from "./port.js";
 
 const FILE_NAME = "toolway.json";
@@ -20,7 +20,7 @@ export interface NamedGateway {
 export function configPathFor(named: string | undefined, io: Io): string | undefined {
   if (named !== undefined) {
     if (named === "") throw usageError("The path of the config is empty.");
-    const path = resolve(io.cwd, named);
+    const path = fromHere(io, named);
     if (!existsSync(path)) {
       throw usageError(
         `There is no config at ${path}.`,
@@ -41,7 +41,7 @@ export async function sourceFor(input: NamedGateway, io: Io): Promise<GatewaySou
   const configPath = configPathFor(input.config, io);
   const { env, home } = io;
   if (input.state !== undefined) {
-    return { configPath, stateDir: resolve(io.cwd, input.state), stateNamed: true, env, home };
+    return { configPath, stateDir: fromHere(io, input.state), stateNamed: true, env, home };
   }
   const { stateDirFor } = await import("./running.js");
   const stateDir = (await stateKeyIn(configPath, io)) ?? stateDirFor(configPath, env, home);

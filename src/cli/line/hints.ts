@@ -2,9 +2,9 @@
 // started by, and with the config and state that this line named. Texts write them as `toolway VERB …`, in backticks; one
 // that is for another machine has "at the broker" behind it, and stays as it is: paths of this machine mean nothing there.
 
-import { basename, resolve } from "node:path";
+import { basename } from "node:path";
 import type { Command } from "./command.js";
-import { type Io, shellPath } from "./io.js";
+import { fromHere, type Io, shellPath } from "./io.js";
 import type { PlainLine } from "./plain-line.js";
 
 /** By npx, or by npm from a folder where the shell does not find it, it is not called as where it is installed. */
@@ -47,7 +47,7 @@ interface Named {
 function namedIn({ command, input }: PlainLine, io: Io): Named {
   const arg = Object.keys(command.args).find((name) => command.args[name]?.isConfig === true);
   const path = (value: unknown) =>
-    typeof value === "string" && value !== "" ? shellPath(io, resolve(io.cwd, value)) : undefined;
+    typeof value === "string" && value !== "" ? shellPath(io, fromHere(io, value)) : undefined;
   return { config: path(input[arg ?? "config"]), state: path(input["state"]) };
 }
 

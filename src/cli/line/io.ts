@@ -1,6 +1,7 @@
 // What a command may touch of the world outside: streams, environment, folder, the signal to stop. Tests make their
 // own.
 
+import { isAbsolute, resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { visibleLines } from "../../runtime/visible.js";
 import { pause } from "../../runtime/wait.js";
@@ -11,6 +12,7 @@ export interface Io {
   readonly stdout: Writable;
   readonly stderr: Writable;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Throws where the folder is no longer there. */
   readonly cwd: string;
   readonly home: string;
   /** Whether a person reads stdout, and stderr. */
@@ -101,10 +103,25 @@ export function pasted(io: Io, words: string): string {
   return io.hints?.command(words) ?? `${io.program ?? "toolway"} ${words}`;
 }
 
+/** What a person named: relative to the current folder, which an absolute path does not need. */
+export function fromHere(io: Io, path: string): string {
+  return isAbsolute(path) ? resolve(path) : resolve(io.cwd, path);
+}
+
 /** A path as a person writes it: relative below the current folder, `~` below the home folder. */
 export function shortPath(io: Io, path: string): string {
-  if (path.startsWith(`${io.cwd}/`)) return `./${path.slice(io.cwd.length + 1)}`;
+  const cwd = folderOf(io);
+  if (cwd !== undefined && path.startsWith(`${cwd}/`)) return `./${path.slice(cwd.length + 1)}`;
   return path.startsWith(`${io.home}/`) ? `~/${path.slice(io.home.length + 1)}` : path;
+}
+
+/** Nothing is below a folder that is no longer there. */
+function folderOf(io: Io): string | undefined {
+  try {
+    return io.cwd;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The same, so that a shell reads it as one word. */
