@@ -177,6 +177,24 @@ describe("toolway run", () => {
     },
   );
 
+  it("says what did not come up before the agent has the terminal, and what it was to keep and is not there [told-why]", async () => {
+    const mcpServers = {
+      ...CONFIG.mcpServers,
+      keyless: { command: "x", env: { KEY: "$" + "{TOOLWAY_TEST_NO_SUCH_KEY}" } },
+      broken: { command: "/bin/sh", args: ["-c", "echo 'no such database' >&2; exit 3"] },
+    };
+    const other = await startGateway({ mcpServers }, { auth: true, env: { CANARY_KEY: CANARY } });
+    const at = ["--config", other.configPath, "--state", other.stateDir];
+    const run = await begin(["--keep-env", "NOT_HERE", "--", "my-agent"], at);
+    const log = await until("what is said", () => run.one.log().includes("broken is") && run.one.log());
+    expect(log).toMatch(/^toolway: keyless is misconfigured\. .*NO_SUCH_KEY.*doctor --server keyless/m);
+    expect(log).toMatch(/^toolway: broken is (?:down|ejected).*no such database.*doctor --server broken/m);
+    expect(log).toContain("--keep-env NOT_HERE: this variable is not set here, so the agent has none.");
+    expect(log).not.toContain("toolway: ledger");
+    run.end();
+    expect(await run.one.closed).toBe(0);
+  });
+
   it("is in the foreground: the group is one, signals of the terminal are the agent's, others are passed on, its end is ours [run-foreground]", async () => {
     const run = await begin(["--", "my-agent", "a b"]);
     const { pid = 0 } = run.one.child;

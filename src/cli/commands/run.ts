@@ -8,6 +8,7 @@ import { gatewayFor } from "../gateway/which.js";
 import { configArg, defineCommand, gatewayOptions, stateOption } from "../line/command.js";
 import { Exit, type PassedExit } from "../line/errors.js";
 import { note, print } from "../line/io.js";
+import { missingServers } from "../text/tool-list.js";
 import { untilStopped } from "./serve.js";
 
 const CLIENTS = ["claude", "codex", "gemini", "opencode", "copilot", "qwen"] as const;
@@ -66,7 +67,10 @@ export const run = defineCommand({
         const configPath = (await statusOf(source))?.config.path ?? source.configPath;
         return { ...source, configPath };
       },
-      configInUse: async (source) => (await statusOf(source))?.config.path,
+      look: async (source) => {
+        const status = await statusOf(source);
+        return { config: status?.config.path, missing: missingServers(status?.servers ?? []) };
+      },
       endpoint: async (source) => (await statusOf(source))?.endpoint,
       say: (text) => note(io, `toolway: ${text}`),
       print: (text) => print(io, text),

@@ -39,13 +39,20 @@ export interface RunInput {
   readonly dryRun: boolean;
 }
 
+interface GatewaySeen {
+  /** The config that it runs with: it may be another than was named. */
+  readonly config: string | undefined;
+  /** What is to be said of servers that did not come up. */
+  readonly missing: readonly string[];
+}
+
 /** What the verb has and a run needs. It is given, so that a start of anything else has no file more to open. */
 export interface RunSurroundings {
   readonly io: Io;
   /** Which gateway is meant. Rejects where that is unclear. */
   readonly source: () => Promise<GatewaySource>;
-  /** The config that the gateway of this state directory runs with, where one runs: it may be another than was named. */
-  readonly configInUse: (source: GatewaySource) => Promise<string | undefined>;
+  /** What the gateway of this state directory says of itself, where one runs. */
+  readonly look: (source: GatewaySource) => Promise<GatewaySeen>;
   /** Where the gateway listens that runs; undefined where none does. */
   readonly endpoint: (source: GatewaySource) => Promise<string | undefined>;
   readonly say: (text: string) => void;
@@ -113,14 +120,15 @@ async function runHeld(
   const folder = folderOf(source, run);
   try {
     const plan = planFor(input, client, { url, folder }, io);
-    const inUse = await around.configInUse(source);
-    const { env, left } = environmentFor(input, [source.configPath, inUse], io);
+    const { config: inUse, missing } = await around.look(source);
+    const { env, left, notes } = environmentFor(input, [source.configPath, inUse], io);
     if (inUse !== undefined && source.configPath !== undefined && inUse !== source.configPath) {
       say(`the gateway of this state directory runs with another config, which counts: ${inUse}.`);
     }
     makeRunFolder(folder, plan, secret);
-    for (const text of [...withoutConfig(source, inUse), ...plan.notes]) say(text);
+    for (const text of [...withoutConfig(source, inUse), ...plan.notes, ...notes]) say(text);
     if (left.length > 0) say(`left out of the agent's environment: ${left.join(", ")} (--keep-env NAME keeps one).`);
+    for (const text of missing) say(text);
     if (noAuth) say("the gateway asks for no token (--no-auth): role, context and figures of this run do not count.");
     const code = await runChild(program, plan.args, { env: { ...env, ...plan.env, [SECRET_VARIABLE]: secret }, io });
     giveBack(folder, say);
@@ -218,20 +226,22 @@ function planFor(
 function environmentFor({ keepEnv }: RunInput, configs: readonly (string | undefined)[], io: Io) {
   const texts = configs.flatMap((path) => (path === undefined ? [] : (readText(path) ?? [])));
   const names = new Set(texts.flatMap((text) => [...credentialVariables(text)]));
-  return agentEnvironment(io.env, names, keepEnv);
+  const unset = keepEnv.filter((name) => io.env[name] === undefined);
+  const notes = unset.map((name) => `--keep-env ${name}: this variable is not set here, so the agent has none.`);
+  return { ...agentEnvironment(io.env, names, keepEnv), notes };
 }
 
 async function dryRun(
   { input, client, source, program }: RunParts,
-  { io, endpoint, configInUse }: RunSurroundings,
+  { io, endpoint, look }: RunSurroundings,
 ): Promise<string> {
   const url = await endpoint(source);
   const place = notYet(source);
   const { folder } = place;
   const plan = planFor(input, client, { ...place, ...(url === undefined ? {} : { url }) }, io);
-  const inUse = await configInUse(source);
-  const { left } = environmentFor(input, [source.configPath, inUse], io);
-  const notes = [...withoutConfig(source, inUse), ...plan.notes];
+  const { config: inUse } = await look(source);
+  const { left, notes: ofEnvironment } = environmentFor(input, [source.configPath, inUse], io);
+  const notes = [...withoutConfig(source, inUse), ...plan.notes, ...ofEnvironment];
   return dryRunText({ program, plan: { ...plan, notes }, left, folder, isRunning: url !== undefined });
 }
 

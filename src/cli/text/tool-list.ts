@@ -7,7 +7,7 @@ import { nearest } from "../../runtime/nearest.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
 import type { GatewayClient } from "../gateway/port.js";
 import { UserError, usageError } from "../line/errors.js";
-import { duration } from "./print.js";
+import { count, duration, oneLine } from "./print.js";
 
 export interface ToolLine {
   /** As agents see it. */
@@ -176,13 +176,38 @@ async function missingTool(
 
 /** Said of a tool that can be of one server alone, which has not told of its tools. */
 export function notUp(typed: string, server: ServerStatus): UserError {
+  const { what, why, next } = howItIs(server);
+  const message = `${typed} cannot be called: server ${server.name} ${what}, and its tools are not known.${why}`;
+  return new UserError(message, { hint: next });
+}
+
+/** Why it is in a sentence; what servers say of it may be long. */
+const WHY_WIDTH = 300;
+
+/** How a server is that is not up, why, and what a person does about it. */
+export function howItIs(server: ServerStatus) {
   const { name, lastError, nextTryInMs } = server;
   const [what, next] = NOT_UP[needsLogin(server) ? "login" : server.state];
-  const why = lastError === undefined || needsLogin(server) ? "" : ` ${sentence(lastError)}`;
+  const why = lastError === undefined || needsLogin(server) ? "" : ` ${sentence(oneLine(lastError, WHY_WIDTH))}`;
   const again = nextTryInMs === undefined ? "" : ` It is tried again in ${duration(nextTryInMs)}.`;
-  return new UserError(`${typed} cannot be called: server ${name} ${what}, and its tools are not known.${why}`, {
-    hint: `${next(shellWord(name))}${again}`,
+  return { what, why, next: `${next(shellWord(name))}${again}` };
+}
+
+/** So many are told of one by one; who has more looks at them all. */
+const MAX_TOLD = 5;
+
+/** What an agent will miss that is started now, a line for each server that did not come up. */
+export function missingServers(servers: readonly ServerStatus[]): string[] {
+  const missing = servers.filter(
+    (server) =>
+      needsLogin(server) || ["misconfigured", "backoff", "ejected", "waiting", "starting"].includes(server.state),
+  );
+  const lines = missing.slice(0, MAX_TOLD).map((server) => {
+    const { what, why, next } = howItIs(server);
+    return `${server.name} ${what}.${why} ${next}`;
   });
+  const more = missing.length - lines.length;
+  return more === 0 ? lines : [...lines, `${count(more, "more server")} did not come up: \`toolway status\`.`];
 }
 
 /** How a server is that is not up, and what a person does about it. */
