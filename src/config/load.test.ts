@@ -349,6 +349,14 @@ describe("paths", () => {
   });
 });
 
+it("a file in UTF-16 is told as one, and not as broken JSON [told-why]", () => {
+  const folder = mkdtempSync(join(tmpdir(), "toolway-load-"));
+  const path = join(folder, "wide.json");
+  writeFileSync(path, Buffer.from('\uFEFF{"mcpServers":{}}', "utf16le"));
+  expect(() => loadConfig(path)).toThrow(`${path}: this file is in UTF-16`);
+  rmSync(folder, { recursive: true, force: true });
+});
+
 describe("what is resolved", () => {
   it("has every default", () => {
     const config = resolveConfig({ mcpServers: { a: { command: "x" } } }, { dir: "/d", env });

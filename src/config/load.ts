@@ -54,6 +54,8 @@ export function loadConfig(path: string, options: LoadOptions = {}): Config {
   } catch (error) {
     throw unreadable(path, error);
   }
+  // What Windows' shells write: each of the two bytes at its start is no character.
+  if (text.startsWith("\uFFFD\uFFFD")) throw unreadable(path, { code: "UTF16" });
   options.onText?.(text);
   return parseConfig(text, { ...options, path });
 }
@@ -150,5 +152,6 @@ const READ_ERRORS: Readonly<Record<string, readonly [message: string, hint: stri
   EACCES: ["this file may not be read", "give the user that runs Toolway the right to read it: chmod u+r"],
   EPERM: ["this file may not be read", "give the user that runs Toolway the right to read it"],
   EFBIG: ["this file has more than 16 MiB, and no config has", "name the config, or take out what is no part of it"],
+  UTF16: ["this file is in UTF-16", "save it as UTF-8"],
   ELOOP: ["this link leads back to itself", "make it point to the file"],
 };

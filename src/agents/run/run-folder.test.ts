@@ -129,6 +129,25 @@ describe("the home of a run of Gemini", () => {
     expect(read(own, "settings.json")).toBe(broken);
   });
 
+  it("leaves settings that are not in UTF-8 as they are, and says so; a byte order mark stays [run-clean]", () => {
+    const latin = Buffer.from('{ "theme": "dark", "a": "caf\u00e9" }', "latin1");
+    writeFileSync(join(own, "settings.json"), latin);
+    begin();
+    replace(join(home, "settings.json"), read(home, "settings.json").replace('"dark"', '"light"'));
+    expect(endRunFolder(folder)).toEqual([
+      expect.stringContaining("settings.json is not in UTF-8 and was left as it is"),
+    ]);
+    expect(readFileSync(join(own, "settings.json")).equals(latin)).toBe(true);
+    begin();
+    // Nothing was changed, so nothing is lost.
+    expect(endRunFolder(folder)).toEqual([]);
+    writeFileSync(join(own, "settings.json"), '\uFEFF{ "theme": "dark" }');
+    begin();
+    replace(join(home, "settings.json"), read(home, "settings.json").replace('"dark"', '"light"'));
+    expect(endRunFolder(folder)).toEqual([]);
+    expect(read(own, "settings.json")).toBe('\uFEFF{ "theme": "light" }');
+  });
+
   it("gives back what is new in a folder whose link was replaced, and keeps what is in the user's [run-clean]", () => {
     writeFileSync(join(own, "tmp", "chat"), "mine");
     mkdirSync(join(own, "tmp", "deep"));

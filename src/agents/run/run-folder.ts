@@ -1,6 +1,7 @@
 // A run's folder in the state directory: files for its agent, and for Gemini a home whose children lead to the user's
 // own. When the run is over, by whatever, what the agent made new or replaced there goes back, and the folder goes.
 
+import { isUtf8 } from "node:buffer";
 import {
   chmodSync,
   cpSync,
@@ -61,11 +62,16 @@ function makeHome(folder: string, plan: AgentPlan, { from, to, entry }: NonNulla
   for (const name of names) symlinkSync(join(from, name), join(to, name));
 }
 
-/** Gives back what is the user's, and removes the folder. Done again after half of it, it does the other half. */
-export function endRunFolder(folder: string): void {
+/**
+ * Gives back what is the user's, and removes the folder. Done again after half of it, it does the other half. Returns what
+ * is to be said of what did not go back.
+ */
+export function endRunFolder(folder: string): string[] {
   const manifest = manifestIn(folder);
-  if (manifest !== undefined && isOwnFolder(folder, manifest.to)) giveBack(manifest, basename(folder));
+  const isOurs = manifest !== undefined && isOwnFolder(folder, manifest.to);
+  const notes = isOurs ? giveBack(manifest, basename(folder)) : [];
   rmSync(folder, { recursive: true, force: true });
+  return notes;
 }
 
 /** Whether it is where it was made: behind a link that somebody put there stands what is not of this run. */
@@ -84,19 +90,21 @@ function manifestIn(folder: string): Manifest | undefined {
 }
 
 /** What cannot be given back keeps nothing else from it. Throws at the end: then the folder stays, for another try. */
-function giveBack(manifest: Manifest, run: string): void {
+function giveBack(manifest: Manifest, run: string): string[] {
   const { from, to, children } = manifest;
+  const notes: string[] = [];
   let failure: unknown;
   for (const name of readdirSync(to)) {
     try {
       const [made, own] = [join(to, name), join(from, name)];
-      if (name === SETTINGS) giveSettingsBack(made, own, manifest, run);
+      if (name === SETTINGS) notes.push(...giveSettingsBack(made, own, manifest, run));
       else if (!isLinkTo(made, own)) giveChildBack(made, own, children[name] ?? MISSING, run);
     } catch (error) {
       failure ??= error;
     }
   }
   if (failure !== undefined) throw failure;
+  return notes;
 }
 
 /** `before` is how the user's own was when the run began: what it got or changed meanwhile is newer than what the run knew of. */
@@ -114,18 +122,26 @@ function giveChildBack(made: string, own: string, before: string, run: string): 
   if (markOf(own) === before && (there === undefined || is.isFile())) moveTo(made, own, run);
 }
 
-function giveSettingsBack(made: string, own: string, { given, entry }: Manifest, run: string): void {
+function giveSettingsBack(made: string, own: string, { given, entry }: Manifest, run: string): string[] {
   // No client makes a link of its settings, and one could lead to what is not for them.
-  if (!lstatSync(made).isFile()) return;
+  if (!lstatSync(made).isFile()) return [];
   const there = statSync(own, { throwIfNoEntry: false });
-  if (there !== undefined && !there.isFile()) return;
-  const user = there === undefined ? "" : readFileSync(own, "utf8");
+  if (there !== undefined && !there.isFile()) return [];
+  const bytes = there === undefined ? Buffer.alloc(0) : readFileSync(own);
+  const user = bytes.toString("utf8");
+  const now = readFileSync(made, "utf8");
+  if (!isUtf8(bytes)) {
+    // Written again, it would not be what it was.
+    return now === given
+      ? []
+      : [`${own} is not in UTF-8 and was left as it is: settings that changed in the run are lost.`];
+  }
   const ours = [
     ["mcpServers", entry],
     ["security", "environmentVariableRedaction"],
   ];
-  const text = settingsGivenBack(user, given, readFileSync(made, "utf8"), ours);
-  if (text === (user.trim() === "" ? "{}" : user)) return;
+  const text = settingsGivenBack(user, given, now, ours);
+  if (text === (user.trim() === "" ? "{}" : user)) return [];
   // A link stays one: people keep their settings elsewhere.
   const file = existsSync(own) ? realpathSync(own) : own;
   const mode = existsSync(file) ? statSync(file).mode & 0o777 : 0o600;
@@ -133,6 +149,7 @@ function giveSettingsBack(made: string, own: string, { given, entry }: Manifest,
   writeFileSync(fresh, text, { mode });
   chmodSync(fresh, mode);
   renameSync(fresh, file);
+  return [];
 }
 
 /** Into its place at once, also from another file system. */

@@ -15,6 +15,8 @@ interface Change {
   readonly after: unknown;
 }
 
+const BYTE_ORDER_MARK = "\uFEFF";
+
 /** Deeper than settings are; below it a value counts as one. */
 const MAX_DEPTH = 16;
 
@@ -28,6 +30,9 @@ export function settingsGivenBack(
   now: string,
   ours: readonly (readonly string[])[],
 ): string {
+  // What edits the text does not know a byte order mark, which stays where it is.
+  if (user.startsWith(BYTE_ORDER_MARK) && user.trim() !== "")
+    return BYTE_ORDER_MARK + settingsGivenBack(user.slice(1), given, now, ours);
   let text = user.trim() === "" ? "{}" : user;
   if (isBroken(now) || isBroken(text)) return text;
   for (const { path, before, after } of changesOf(parsed(given), parsed(now))) {

@@ -37,6 +37,42 @@ afterEach(leaveFolder);
 
 const text = () => readFileSync(join(folder, "toolway.json"), "utf8");
 
+describe("a config that is not what it seems", () => {
+  const bytes = () => readFileSync(join(folder, "toolway.json"));
+  const edits = [["add x --no-check npx x"], ["remove gh"], ["import --write"]];
+
+  beforeEach(() => {
+    mkdirSync(join(folder, ".cursor"));
+    writeFileSync(join(folder, ".cursor/mcp.json"), '{"mcpServers":{"new":{"command":"new"}}}');
+  });
+
+  it.each(edits)("in another encoding is left as it is, with the place: %s [config-kept]", async (line = "") => {
+    const latin = Buffer.from(FILE.replace("the team", "l'équipe"), "latin1");
+    writeFileSync(join(folder, "toolway.json"), latin);
+    const { code, out, err } = await run(line.split(" "));
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toMatch(
+      /toolway\.json was left as it is, since it is not in UTF-8: byte 15, in line 2, is 0xE9\.\n {2}Save it/,
+    );
+    expect(bytes().equals(latin)).toBe(true);
+    const wide = Buffer.from(`\uFEFF${FILE}`, "utf16le");
+    writeFileSync(join(folder, "toolway.json"), wide);
+    expect(await run(line.split(" "))).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("it is in UTF-16, not in UTF-8."),
+    });
+    expect(bytes().equals(wide)).toBe(true);
+  });
+
+  it.each(edits)("with a byte order mark keeps it: %s [config-kept]", async (line = "") => {
+    writeFileSync(join(folder, "toolway.json"), `\uFEFF${FILE}`);
+    expect(await run(line.split(" "))).toMatchObject({ code: 0 });
+    expect(text()).not.toBe(`\uFEFF${FILE}`);
+    expect(text()).toMatch(/^\uFEFF\{\n {2}\/\/ what the team uses\n/);
+    expect(await run(["list"], { env: { GH_TOKEN: "x" } })).toMatchObject({ code: 0, err: "" });
+  });
+});
+
 describe("list", () => {
   it("shows every server of the file, what is missing, and no key [secrets-unseen]", async () => {
     const { code, out, err } = await run(["list"]);

@@ -18,7 +18,7 @@ import { configPathFor, sourceFor } from "../gateway/source.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
 import { count, duration, type Style, styleOf } from "../text/print.js";
-import { readConfigText, writeConfigText } from "./config-file.js";
+import { readConfigToEdit, writeConfigText } from "./config-file.js";
 import { isServed } from "./entries.js";
 
 interface NewEntry {
@@ -195,7 +195,7 @@ function headerOf(text: string): [string, string] {
 
 /** The file with the entry in it, or the text of a new one. */
 function textWith(name: string, entry: NewEntry, path: string, io: Io): string {
-  const before = existsSync(path) ? readConfigText(path) : undefined;
+  const before = existsSync(path) ? readConfigToEdit(path) : undefined;
   const isThere = before !== undefined && before.trim() !== "" && Object.hasOwn(serversInText(before, path), name);
   if (!isThere) return addServers(before, { [name]: entry }, path);
   throw new UserError(`${shortPath(io, path)} has a server ${name} already.`, {

@@ -12,7 +12,7 @@ import { gatewayFor } from "../gateway/which.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
 import { count, fittedTable, heading, oneLine, type Style, styleOf } from "../text/print.js";
-import { readConfigText, writeConfigText } from "./config-file.js";
+import { readConfigText, readConfigToEdit, writeConfigText } from "./config-file.js";
 
 /** A command line in a table; `--json` has the whole. */
 const WHAT_WIDTH = 80;
@@ -109,7 +109,7 @@ function mistakesIn(text: string, { path, answers, io: { env, home } }: Around):
 
 export async function removeFromConfig(input: ListInput & { readonly server: string }, io: Io): Promise<ExitCode> {
   const path = existingConfig(input.config, io);
-  const before = readConfigText(path);
+  const before = readConfigToEdit(path);
   const after = removeServer(before, input.server, path);
   if (after === undefined) throw noSuchServer(input.server, Object.keys(serversInText(before, path)), path, io);
   writeConfigText(path, after);

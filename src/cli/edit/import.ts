@@ -12,7 +12,7 @@ import { configPathFor } from "../gateway/source.js";
 import { Exit, type ExitCode, usageError } from "../line/errors.js";
 import { hinted, type Io, note, print, printJson, shellPath, shortPath, shown } from "../line/io.js";
 import { count, type Style, styleOf } from "../text/print.js";
-import { readConfigText, writeConfigText } from "./config-file.js";
+import { readConfigToEdit, writeConfigText } from "./config-file.js";
 
 const CLIENT_IDS = Object.keys(CLIENTS) as ClientId[];
 
@@ -28,7 +28,7 @@ interface ImportInput {
 
 export function importServers(input: ImportInput, io: Io): ExitCode {
   const target = resolve(io.cwd, input.write ?? "toolway.json");
-  const before = existsSync(target) ? readConfigText(target) : undefined;
+  const before = existsSync(target) ? readConfigToEdit(target) : undefined;
   const { home, cwd, env } = io;
   const result = importConfigs({
     home,

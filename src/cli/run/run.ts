@@ -146,7 +146,7 @@ async function runHeld(
 /** What cannot be given back stays, for the gateway's own sweep. */
 function giveBack(folder: string, say: RunSurroundings["say"]): void {
   try {
-    endRunFolder(folder);
+    for (const text of endRunFolder(folder)) say(text);
   } catch (error) {
     say(`${folder} could not be put away, and is tried again later: ${(error as Error).message}`);
   }

@@ -32,7 +32,7 @@ function newTokens(): TokenBook {
   return new TokenBook({ map: new MemoryMap<TokenRecord>("tokens"), tokenPath: undefined });
 }
 
-const open = (sweep?: (folder: string) => Promise<void>, log: (text: string) => void = () => {}) =>
+const open = (sweep?: (folder: string) => Promise<readonly string[]>, log: (text: string) => void = () => {}) =>
   new Runs({
     map,
     tokens,
@@ -169,9 +169,18 @@ describe("the runs of a gateway", () => {
     write("0123456789ab");
     mkdirSync(join(stateDir, "runs", "not ours"));
     const swept: string[] = [];
-    open(async (folder) => void swept.push(folder));
+    const logged: string[] = [];
+    open(
+      async (folder) => {
+        swept.push(folder);
+        return [`settings of ${folder} stay as they are`];
+      },
+      (text) => logged.push(text),
+    );
     await until("swept at the start", () => swept.length > 0);
     expect(swept).toEqual([folderOf("0123456789ab")]);
+    await until("said", () => logged.length > 0);
+    expect(logged).toEqual([`settings of ${folderOf("0123456789ab")} stay as they are`]);
   });
 
   it("leave a folder with something of the user's to who can give it back, where the gateway cannot [run-clean]", async () => {

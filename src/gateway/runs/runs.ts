@@ -24,8 +24,8 @@ const LOOK_MS = 1_000;
 /** Runs whose secrets are good here, those of other gateways included: as many as there may be tokens. */
 const MAX_LENT = 10_000;
 
-/** Gives back what belongs to the user, and removes a run's folder. */
-export type SweepRun = (folder: string) => Promise<void>;
+/** Gives back what belongs to the user, and removes a run's folder. Returns what is to be said of what could not go back. */
+export type SweepRun = (folder: string) => Promise<readonly string[]>;
 
 interface RunsOptions {
   readonly map: SharedMap<RunRecord>;
@@ -263,8 +263,9 @@ export class Runs {
     if (stateDir === undefined) return;
     const folder = join(stateDir, FOLDER, run);
     try {
-      if (sweep !== undefined) await sweep(folder);
-      else if (existsSync(join(folder, GIVE_BACK_FILE))) {
+      if (sweep !== undefined) {
+        for (const text of await sweep(folder)) log(text);
+      } else if (existsSync(join(folder, GIVE_BACK_FILE))) {
         log(
           `${folder} stays: what is the user's in it goes back by \`toolway run\`, or where \`toolway\` is started next`,
         );
