@@ -12,7 +12,7 @@ import { Exit, type ExitCode, UserError } from "../line/errors.js";
 import { type Io, note, print, printJson, shown } from "../line/io.js";
 import { checkArguments } from "../line/parameters.js";
 import { resultText } from "../text/call-result.js";
-import { demandTool, isDecided, serversToStart, type ToolLine } from "../text/tool-list.js";
+import type { ToolLine } from "../text/tool-list.js";
 
 export const call = defineCommand({
   metadata: {
@@ -54,6 +54,7 @@ export const call = defineCommand({
   ],
   async handler(input, io) {
     const json = await readJsonText(input.arguments, io);
+    const { demandTool, isDecided, serversToStart } = await import("../text/tool-list.js");
     const source = await gatewayFor(input, io);
     let said = false;
     const say = (text: string): void => {

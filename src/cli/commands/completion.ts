@@ -12,7 +12,6 @@ import { type Command, defineCommand } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
 import { type Io, print } from "../line/io.js";
 import { parametersOf } from "../line/parameters.js";
-import { findTool, listTools } from "../text/tool-list.js";
 
 const SHELLS = ["bash", "zsh", "fish"] as const;
 
@@ -138,6 +137,7 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
     // A record of a store that was damaged may have any name.
     return writes.map(({ id }) => id).filter((id) => /^[\w-]+$/.test(id));
   }
+  const { findTool, listTools } = await import("../text/tool-list.js");
   if (kind === "argument") {
     const tools = await listTools(client, signal);
     const tool = words.map((word) => findTool(word, tools)).find((found) => found !== undefined);

@@ -9,7 +9,6 @@ import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
 import { note, pasted, print, printJson, shown } from "../line/io.js";
 import { exampleCall } from "../line/parameters.js";
-import { demandTool, isDecided } from "../text/tool-list.js";
 
 export const inspect = defineCommand({
   metadata: {
@@ -32,6 +31,7 @@ export const inspect = defineCommand({
     { line: "toolway inspect demo__add --json | jq .inputSchema", note: "its whole schema" },
   ],
   async handler(input, io) {
+    const { demandTool, isDecided } = await import("../text/tool-list.js");
     const source = await gatewayFor(input, io);
     // Every server is started anyway, and what is waited for is said where that takes long.
     const until = (client: GatewayClient): Promise<boolean> => isDecided(input.tool, client, io.signal, () => {});

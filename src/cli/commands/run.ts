@@ -8,7 +8,6 @@ import { gatewayFor } from "../gateway/which.js";
 import { configArg, defineCommand, gatewayOptions, stateOption } from "../line/command.js";
 import { Exit, type PassedExit } from "../line/errors.js";
 import { note, print } from "../line/io.js";
-import { missingServers } from "../text/tool-list.js";
 import { untilStopped } from "./serve.js";
 
 const CLIENTS = ["claude", "codex", "gemini", "opencode", "copilot", "qwen"] as const;
@@ -68,7 +67,7 @@ export const run = defineCommand({
         return { ...source, configPath };
       },
       look: async (source) => {
-        const status = await statusOf(source);
+        const [status, { missingServers }] = await Promise.all([statusOf(source), import("../text/tool-list.js")]);
         return { config: status?.config.path, missing: missingServers(status?.servers ?? []) };
       },
       endpoint: async (source) => (await statusOf(source))?.endpoint,

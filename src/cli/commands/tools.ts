@@ -9,7 +9,6 @@ import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, UserError, usageError } from "../line/errors.js";
 import { note, print, printJson, shown } from "../line/io.js";
 import { count, fittedTable, heading, oneLine, styleOf } from "../text/print.js";
-import { listTools, unknownServers } from "../text/tool-list.js";
 
 /** A description tells what a tool is for in its first sentence; the rest is for agents. */
 const DESCRIPTION_WIDTH = 80;
@@ -43,6 +42,7 @@ export const tools = defineCommand({
   ],
   async handler(input, io) {
     if (input.as !== undefined && input.role !== undefined) throw usageError("Give --as or --role, not both.");
+    const { listTools, unknownServers } = await import("../text/tool-list.js");
     const source = await gatewayFor(input, io);
     const { all, unknown, servers } = await withGateway(source, io, { servers: true }, async ({ client }) => ({
       all: await listTools(client, io.signal, input),
