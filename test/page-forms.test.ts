@@ -76,6 +76,31 @@ describe("the form of a tool", () => {
     expect(start({ type: "object", ...joined })).toEqual({ a: "" });
   });
 
+  it("goes by the option that fits what is filled in, and stays at one where another fits no better", () => {
+    const member = (name: string, schema: Schema, more: Schema = {}) => ({
+      schema: { type: "object", properties: { [name]: schema }, ...more } as Schema,
+    });
+    const options = [
+      member("path", { type: "string" }),
+      member("id", { type: "integer" }, { required: ["id"] }),
+      member("name", { $ref: "#/$defs/name" }),
+      member("path", { type: "string" }, { additionalProperties: false }),
+    ];
+    const root = { $defs: { name: { enum: ["a", "b"] } } };
+    const of = (value: unknown, before?: number) => optionOf(root, options, value, before);
+    expect([{ path: "x" }, { id: 1 }, { name: "a" }].map((value) => of(value))).toEqual([0, 1, 2]);
+    // From wherever it was, also where one before it takes whatever it is given.
+    for (const before of [0, 1, 2, 3]) expect(of({ id: 1 }, before)).toBe(1);
+    for (const before of [0, 1, 2, 3]) expect(of({ name: "b" }, before)).toBe(2);
+    // Nothing says that it is another one: several fit as well, or none does.
+    expect([0, 2, 3].map((before) => of({}, before))).toEqual([0, 2, 3]);
+    expect(of({}, 1)).toBe(0);
+    expect(of({ path: "x" }, 3)).toBe(3);
+    expect(of({ path: "x", more: 1 }, 3)).toBe(0);
+    expect([0, 1, 2, 3].map((before) => of("no object", before))).toEqual([0, 1, 2, 3]);
+    expect(of("no object", 9)).toBe(0);
+  });
+
   it("is JSON with a skeleton where there is no field, also for references that lead nowhere or to themselves", () => {
     expect(fieldOf({}, { $ref: "https://elsewhere.example/schema" }, 1).kind).toBe("json");
     const loop = { $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } } };

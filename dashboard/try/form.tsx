@@ -249,8 +249,15 @@ function EitherField(
   props: FieldProps & { options: Extract<SchemaField, { kind: "either" }>["options"]; help: string },
 ) {
   const { root, value, depth, onChange, options, help } = props;
-  const [chosen, setChosen] = useState<number>();
-  const at = chosen ?? optionOf(root, options, value);
+  // What was chosen here holds for what was filled in here since. What comes from elsewhere, as from the JSON beside the form,
+  // says itself which option it is of.
+  const [mine, setMine] = useState<{ readonly option: number; readonly value: unknown }>();
+  const isMine = mine !== undefined && Object.is(mine.value, value);
+  const at = isMine ? mine.option : optionOf(root, options, value, mine?.option);
+  const put = (next: unknown, option: number) => {
+    setMine({ option, value: next });
+    onChange(next);
+  };
   const option = options[at] ?? options[0];
   if (option === undefined || depth >= MAX_DEPTH) return <JsonInput value={value} rows={3} onChange={onChange} />;
   return (
@@ -265,8 +272,7 @@ function EitherField(
           value={at}
           onChange={({ currentTarget }) => {
             const next = Number(currentTarget.value);
-            setChosen(next);
-            onChange(skeletonOf(root, options[next]?.schema, depth + 1));
+            put(skeletonOf(root, options[next]?.schema, depth + 1), next);
           }}
         >
           {options.map((one, index) => (
@@ -276,7 +282,15 @@ function EitherField(
           ))}
         </select>
       </label>
-      <FormField root={root} schema={option.schema} value={value} name="" depth={depth + 1} onChange={onChange} />
+      <FormField
+        key={at}
+        root={root}
+        schema={option.schema}
+        value={value}
+        name=""
+        depth={depth + 1}
+        onChange={(next) => put(next, at)}
+      />
     </fieldset>
   );
 }

@@ -179,20 +179,41 @@ export function skeletonOf(root: Schema, given: unknown, depth = 0): unknown {
   }
 }
 
-/** Which option a value is of, by its type and the members that it needs; the first where none fits. */
-export function optionOf(root: Schema, options: readonly { readonly schema: Schema }[], value: unknown): number {
-  const fits = options.findIndex(({ schema }) => isLike(resolved(root, schema), value));
-  return Math.max(0, fits);
+/**
+ * Which option a value is of, by its type and the members that it needs; of several that fit the one that knows most of its
+ * members, and among such `before`, then the first. Where none fits it is `before`, else the first.
+ */
+export function optionOf(
+  root: Schema,
+  options: readonly { readonly schema: Schema }[],
+  value: unknown,
+  before?: number,
+): number {
+  const unknown = options.map(({ schema }) => {
+    const option = resolved(root, schema);
+    return isLike(root, option, value) ? unknownMembers(option, value) : Number.POSITIVE_INFINITY;
+  });
+  const least = Math.min(...unknown);
+  if (before !== undefined && unknown[before] === least) return before;
+  return Math.max(0, unknown.indexOf(least));
 }
 
-function isLike(schema: Schema, value: unknown): boolean {
-  if ("const" in schema) return JSON.stringify(schema["const"]) === JSON.stringify(value);
+/** How deep a value is looked at is bounded by the value: a schema that leads back to itself ends with it. */
+function isLike(root: Schema, schema: Schema, value: unknown): boolean {
+  if ("const" in schema) return isSame(schema["const"], value);
+  if (Array.isArray(schema["enum"])) return schema["enum"].some((one) => isSame(one, value));
   const type = typeIn(schema);
   if (type === "object") {
     if (!isObject(value)) return false;
+    if (schema["additionalProperties"] === false && unknownMembers(schema, value) > 0) return false;
     const properties = isObject(schema["properties"]) ? schema["properties"] : {};
     const needs = listOf(schema["required"]).every((name) => Object.hasOwn(value, String(name)));
-    return needs && Object.entries(properties).every(([name, one]) => isConstOk(one, value[name]));
+    return (
+      needs &&
+      Object.entries(properties).every(
+        ([name, one]) => !Object.hasOwn(value, name) || isLike(root, resolved(root, one), value[name]),
+      )
+    );
   }
   if (type === "array") return Array.isArray(value);
   if (type === "null") return value === null;
@@ -200,8 +221,15 @@ function isLike(schema: Schema, value: unknown): boolean {
   return type === undefined || typeof value === type;
 }
 
-function isConstOk(schema: unknown, value: unknown): boolean {
-  return !isObject(schema) || !("const" in schema) || value === undefined || schema["const"] === value;
+/** How many of its members have no place in this object. */
+function unknownMembers(schema: Schema, value: unknown): number {
+  if (!isObject(value)) return 0;
+  const properties = isObject(schema["properties"]) ? schema["properties"] : {};
+  return Object.keys(value).filter((name) => !Object.hasOwn(properties, name)).length;
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 function listOf(value: unknown): readonly unknown[] {
