@@ -6,7 +6,7 @@ import { shellWord } from "../src/runtime/words/shell-word.js";
 import { ActButton } from "./act-button.js";
 import { Gateways } from "./gateways.js";
 import { config, follow, gateway, isBroker, link, mailboxes, name, outbox, power, servers } from "./model.js";
-import { brokerSummary, summaryOf } from "./needs.js";
+import { brokerSummary, summaryOf, waitingWords } from "./needs.js";
 import { go, path } from "./router.js";
 import { SearchBox } from "./search.js";
 import { Access } from "./views/access.js";
@@ -85,11 +85,13 @@ function Rail() {
       <ul>
         {VIEWS.filter(([view]) => isThere(view)).map(([view, name]) => {
           const count = view === "" ? needs.value.length : countOf(view);
+          const waits = count === 0 && view === "waiting" ? waitingWords(outbox.value?.waiting ?? 0) : "";
           return (
             <li key={view}>
               <a href={`/${view}`} aria-current={here === view ? "page" : undefined}>
                 {name}
                 {count > 0 ? <span class="count"> {count}</span> : null}
+                {waits === "" ? null : <span class="waits"> {waits}</span>}
               </a>
             </li>
           );

@@ -49,10 +49,15 @@ export interface Known {
   readonly store: GatewayStatus["store"];
   readonly asks: GatewayStatus["asks"];
   readonly endingTokens: GatewayStatus["endingTokens"];
+  readonly forRuns?: GatewayStatus["forRuns"];
 }
+
+/** What to type so that the gateway gets the variables that this text misses; undefined where it misses none. */
+type StartLine = (why: string) => string | undefined;
 
 export function needsOf(known: Known): Need[] {
   const { servers, config, outbox, mailboxes, shares, audit, engine, store, asks, endingTokens } = known;
+  const starts: StartLine = (why) => startLine(why, config?.path, known.forRuns === true);
   return [
     // Somebody waits for these, and not for long.
     ...asks.map(askNeed),
@@ -60,7 +65,7 @@ export function needsOf(known: Known): Need[] {
     ...(store === undefined ? [] : [storeNeed(store)]),
     ...(audit === undefined ? [] : auditNeeds(audit)),
     ...(mailboxes?.problem === undefined ? [] : [noMailboxesNeed(mailboxes.problem)]),
-    ...servers.flatMap(needsOfServer),
+    ...servers.flatMap((server) => needsOfServer(server, starts)),
     ...(config?.error === undefined ? [] : [editNeed(config.error, config.errorAt)]),
     ...(config?.unusedPatterns ?? []).map((text) => patternNeed(text, config?.unusedSince?.[text])),
     ...(outbox === undefined ? [] : outboxNeeds(outbox)),
@@ -81,19 +86,37 @@ export function isFine({ state, circuit }: ServerStatus): boolean {
   return (state === "ready" || state === "idle" || state === "stopped" || state === "starting") && circuit === "closed";
 }
 
-function needsOfServer(server: ServerStatus): Need[] {
+/** Fine, and no person has anything to do about it: what the sentence at the top counts, and the rows of Servers go by. */
+export function isWell(server: ServerStatus): boolean {
+  return isFine(server) && server.quarantined === 0 && server.credential?.needsLogin !== true;
+}
+
+/** A variable that is not set, in the words of the config's mistakes. */
+const NOT_SET = /(?:^|[\s(])([A-Za-z_]\w*) is not set \(set this environment variable and restart/g;
+/** More of them make no line that anybody reads. */
+const MAX_NOT_SET = 4;
+
+/** What to type where variables are not set: another start, since a gateway keeps the environment of its own. */
+function startLine(why: string, path: string | undefined, isForRuns: boolean): string | undefined {
+  const names = [...new Set([...why.matchAll(NOT_SET)].map(([, name]) => name))];
+  if (names.length === 0 || names.length > MAX_NOT_SET || path === undefined || isForRuns) return undefined;
+  return [...names.map((name) => `${name}=…`), "toolway serve --config", shellWord(path)].join(" ");
+}
+
+function needsOfServer(server: ServerStatus, starts: StartLine): Need[] {
   const { name, state, lastError, credential, quarantined, quarantinedAt, since } = server;
   const href = `/servers/${encodeURIComponent(name)}`;
   const reload = { label: "Reload", method: "POST", path: `/servers/${encodeURIComponent(name)}/reload` } as const;
   const needs: Need[] = [];
   if (state === "misconfigured") {
     const why = sentence(lastError ?? "Its entry in the config cannot be used");
+    const line = starts(why) ?? "toolway config check";
     needs.push({
       key: `config/${name}`,
       what: `${name} is misconfigured`,
       why,
       since,
-      line: "toolway config check",
+      line,
       href,
     });
   } else if (credential?.needsLogin === true) {
@@ -302,12 +325,17 @@ function sentence(text: string): string {
 /** What stands at the top of every view. */
 export function summaryOf(servers: readonly ServerStatus[], needs: readonly Need[]): string {
   if (servers.length === 0 && needs.length === 0) return "No servers yet.";
-  const fine = servers.filter(isFine).length;
+  const fine = servers.filter(isWell).length;
   const all = servers.length === 1 ? "The server is" : `All ${servers.length} servers are`;
   const some = fine === servers.length ? `${all} fine` : `${fine} of ${servers.length} servers are fine`;
   const state = servers.length === 0 ? "No servers yet" : some;
   if (needs.length === 0) return `${state}. Nothing needs you.`;
   return `${state}; ${needs.length === 1 ? "one thing needs" : `${needs.length} things need`} you.`;
+}
+
+/** Beside Waiting, where nothing of it needs a person: that writes wait is no fault, and no secret. Empty where none do. */
+export function waitingWords(writes: number): string {
+  return writes === 0 ? "" : `${writes.toLocaleString("en")} ${writes === 1 ? "waits" : "wait"}`;
 }
 
 /** The same of a broker by itself. */
@@ -323,7 +351,11 @@ export function brokerSummary(mailboxes: Known["mailboxes"], needs: readonly Nee
 
 /** Each leads to those calls. A session that went on and a tool that was held back are no calls: to where they are seen. */
 const CAUGHT: Readonly<Record<string, readonly [one: string, many: string, href: string]>> = {
-  restart: ["call that outlived its server", "calls that outlived their servers", "/calls?mended=restart"],
+  restart: [
+    "call that succeeded after its server was started again",
+    "calls that succeeded after their servers were started again",
+    "/calls?mended=restart",
+  ],
   token: ["renewed token", "renewed tokens", "/calls?mended=token"],
   queued: ["write delivered later", "writes delivered later", "/waiting?state=done"],
   session: ["session that went on after a restart", "sessions that went on after a restart", "/access"],

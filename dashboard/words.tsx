@@ -46,12 +46,31 @@ export function Since({ at, suffix = " ago" }: { at: string | number | undefined
   );
 }
 
-/** By a clock on the wall. */
+/**
+ * For how long something has been so: `for 8 s`, or with other words before it; exactly it is `since` a time. Shown as by
+ * `Since`.
+ */
+export function Lasting({ at, words = "for" }: { at: string | number; words?: string }) {
+  const date = new Date(at);
+  const exactly = `since ${date.toLocaleString()}`;
+  const text = computed(() => (isExact.value ? exactly : `${words} ${ageText(now.value - date.getTime())}`));
+  return (
+    <time class="since" dateTime={date.toISOString()} title={exactly}>
+      {text}
+    </time>
+  );
+}
+
+/** By a clock on the wall, and with its day on hover and by `t`. */
 export function ClockTime({ at }: { at: number }) {
   const date = new Date(at);
+  const exactly = date.toLocaleString();
+  const text = computed(() =>
+    isExact.value ? exactly : date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }),
+  );
   return (
-    <time dateTime={date.toISOString()} title={date.toLocaleString()}>
-      {date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}
+    <time class="since" dateTime={date.toISOString()} title={exactly}>
+      {text}
     </time>
   );
 }
@@ -62,6 +81,23 @@ export function Until({ at }: { at: number }) {
   const text = computed(() => `${ageText(at - now.value)}${isExact.value ? ` (${exactly})` : ""}`);
   return (
     <time class="since" dateTime={new Date(at).toISOString()} title={exactly}>
+      {text}
+    </time>
+  );
+}
+
+/** How long something goes on: `is good for 59 min more`, and `ended 3 min ago` where that is over. Shown as by `Since`. */
+export function Lasts({ at, is, was }: { at: string; is: string; was: string }) {
+  const atMs = Date.parse(at);
+  const isOver = computed(() => atMs <= now.value);
+  const exactly = computed(() => `${isOver.value ? was : `${is} until`} ${new Date(atMs).toLocaleString()}`);
+  const text = computed(() => {
+    if (isExact.value) return exactly.value;
+    const left = atMs - now.value;
+    return isOver.value ? `${was} ${ageText(-left)} ago` : `${is} for ${ageText(left)} more`;
+  });
+  return (
+    <time class="since" dateTime={new Date(atMs).toISOString()} title={exactly}>
       {text}
     </time>
   );

@@ -5,8 +5,9 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { piecesOf } from "../dashboard/foreign.js";
-import { brokerSummary, caughtWords, type Known, needsOf, summaryOf } from "../dashboard/needs.js";
+import { brokerSummary, caughtWords, type Known, needsOf, summaryOf, waitingWords } from "../dashboard/needs.js";
 import { flowPicture } from "../dashboard/overview/flow-layout.js";
+import { expand } from "../src/config/variables.js";
 import type { ServerStatus } from "../src/contracts/status.js";
 import { hiddenIn, visible } from "../src/runtime/visible.js";
 import { CHARACTER } from "./fixtures/characters.js";
@@ -23,6 +24,10 @@ const NOTHING: Known = {
   asks: [],
   endingTokens: [],
 };
+
+/** What the config says of a variable, as it says it itself. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the config
+const { problems: NOT_SET } = expand("${NOT_THERE}", { env: {} } as Parameters<typeof expand>[1]);
 
 function linesFor(name: string): string[] {
   const server = (state: string, more: object = {}) =>
@@ -185,7 +190,7 @@ describe("a text of somebody else's", () => {
 
 it("what nobody noticed is said in words with where those are, and nothing where there was nothing", () => {
   expect(caughtWords({ restart: 1, queued: 1_200, session: 0, menu: 2, other: 3 })).toEqual([
-    { text: "1 call that outlived its server", href: "/calls?mended=restart" },
+    { text: "1 call that succeeded after its server was started again", href: "/calls?mended=restart" },
     { text: "1,200 writes delivered later", href: "/waiting?state=done" },
     { text: "2 lists given while a server was away", href: "/calls?mended=menu" },
   ]);
@@ -245,6 +250,41 @@ describe("the page that was built", () => {
     expect(sum(sizes.filter(({ name }) => /^(index|main|icon)\./.test(name)))).toBeLessThanOrEqual(60_000);
     expect(sum(sizes)).toBeLessThanOrEqual(120_000);
   });
+});
+
+it("a server with a tool that is held back, or that wants a login, is not among those that are fine [status-true]", () => {
+  const server = (more: object = {}) =>
+    ({ name: "s", state: "ready", circuit: "closed", quarantined: 0, ...more }) as unknown as ServerStatus;
+  const held = server({ quarantined: 1 });
+  const login = server({ credential: { needsLogin: true } });
+  const said = (...servers: ServerStatus[]) => summaryOf(servers, needsOf({ ...NOTHING, servers }));
+  expect(said(server(), held, login)).toBe("1 of 3 servers are fine; 2 things need you.");
+  expect(said(held)).toBe("0 of 1 servers are fine; one thing needs you.");
+  expect(said(server(), server({ credential: { needsLogin: false } }))).toBe(
+    "All 2 servers are fine. Nothing needs you.",
+  );
+});
+
+it("how many writes wait stands beside Waiting, also where nobody has to do anything about them", () => {
+  expect([0, 1, 4, 1_200].map(waitingWords)).toEqual(["", "1 waits", "4 wait", "1,200 wait"]);
+});
+
+it("where a variable is not set, what to type is a start with it: a reload would not bring it in", () => {
+  const lineOf = (lastError: string, more: Partial<Known> = {}) => {
+    const server = { name: "a", state: "misconfigured", circuit: "closed", quarantined: 0, lastError };
+    const config = { path: "/etc/tool way.json" } as Known["config"];
+    return needsOf({ ...NOTHING, config, servers: [server as unknown as ServerStatus], ...more })[0]?.line;
+  };
+  const missing = (name: string) =>
+    NOT_SET.map(({ message, hint }) =>
+      `t.json:1:2: headers.A: ${message} (${hint})`.replaceAll("NOT_THERE", name),
+    ).join();
+  expect(lineOf(missing("A_TOKEN"))).toBe("A_TOKEN=… toolway serve --config '/etc/tool way.json'");
+  expect(lineOf(`${missing("A")}\n${missing("B")}; ${missing("A")}`)).toMatch(/^A=… B=… toolway serve /);
+  // Others start it, or nobody knows by which file it runs.
+  expect(lineOf(missing("A"), { forRuns: true })).toBe("toolway config check");
+  expect(lineOf(missing("A"), { config: undefined })).toBe("toolway config check");
+  expect(lineOf("the rule of X is not set")).toBe("toolway config check");
 });
 
 it("where there are no servers yet, it is said all the same how much needs a person [status-true]", () => {

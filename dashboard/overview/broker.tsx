@@ -1,7 +1,7 @@
 // A broker by itself: what its mailboxes hold.
 
 import { mailboxes } from "../model.js";
-import { Figure, Line, Since } from "../words.js";
+import { Figure, Lasting, Line } from "../words.js";
 
 export function Broker() {
   const held = mailboxes.value;
@@ -28,7 +28,7 @@ export function Broker() {
       </dl>
       {oldest === undefined ? null : (
         <p>
-          The oldest message waits since <Since at={oldest.at} suffix="" />.
+          The oldest message has waited <Lasting at={oldest.at} />.
         </p>
       )}
     </section>

@@ -1,7 +1,7 @@
 // The flow: which agents call which servers, with lines as thick as their calls, red where they fail.
 
 import type { FlowAnswer } from "../../src/contracts/control/flow.js";
-import { Foreign, Since, useLooked } from "../words.js";
+import { Foreign, Lasting, useLooked } from "../words.js";
 import { type FlowEnd, flowPicture } from "./flow-layout.js";
 
 /** Often enough to be looked at. */
@@ -36,8 +36,13 @@ export function Flow() {
         />
       </div>
       <p class="empty">
-        Of the last {flow.calls.toLocaleString("en")} {flow.calls === 1 ? "call" : "calls"}, since{" "}
-        <Since at={flow.since} suffix="" />.
+        {flow.calls === 1 ? "One call" : `The last ${flow.calls.toLocaleString("en")} calls`}
+        {flow.since === undefined ? null : (
+          <>
+            , all <Lasting at={flow.since} words="within the last" />
+          </>
+        )}
+        .
       </p>
     </section>
   );

@@ -8,7 +8,7 @@ import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton } from "../act-button.js";
 import { power } from "../model.js";
 import { isSafeAddress } from "../safe-address.js";
-import { Foreign, Line } from "../words.js";
+import { Foreign, Lasts, Line } from "../words.js";
 
 /** The browser comes back to 127.0.0.1: that is the gateway's machine only where this page came from there. */
 function isNear(): boolean {
@@ -45,8 +45,8 @@ export function Login({ server: { name, credential } }: { server: ServerStatus }
 function UntilWhen({ at, isRenewed }: { at: string; isRenewed: boolean }) {
   return (
     <>
-      . Its token is good until <time dateTime={at}>{new Date(at).toLocaleString()}</time>,{" "}
-      {isRenewed ? "and renewed before." : "and then somebody has to log in again."}
+      . Its token <Lasts at={at} is="is good" was="ended" />,{" "}
+      {isRenewed ? "and is renewed by itself." : "and then somebody has to log in again."}
     </>
   );
 }

@@ -8,7 +8,7 @@ import { ActButton, Acts } from "../act-button.js";
 import { agentRows } from "../agents.js";
 import { RULES } from "../call-words.js";
 import { executors, gateway, power } from "../model.js";
-import { Ends, Foreign, Line, Since, Table, useLoaded, useLooked } from "../words.js";
+import { Ends, Foreign, Lasting, Line, Since, Table, useLoaded, useLooked } from "../words.js";
 
 interface Token {
   readonly id: string;
@@ -242,7 +242,14 @@ function Refused({ counts }: { counts: AgentsAnswer["refused"] }) {
       <h2>Refused since the start</h2>
       {rows.length === 0 ? (
         <p class="empty">
-          Nothing was refused in the <Since at={gateway.value?.startedAt} suffix="" /> since then.
+          Nothing was refused
+          {gateway.value === undefined ? null : (
+            <>
+              {" "}
+              <Lasting at={gateway.value.startedAt} words="in the last" />
+            </>
+          )}
+          .
         </p>
       ) : (
         <Table heads={["Rule", { number: "Times" }, "Why"]}>

@@ -7,14 +7,14 @@ import { percent } from "../../src/runtime/words/amounts.js";
 import { ActButton } from "../act-button.js";
 import { timeText } from "../call-words.js";
 import { config, executors, gateway, isBroker, mailboxes, outbox, power, servers, shares } from "../model.js";
-import { caughtWords, isFine, type Need, needsOf } from "../needs.js";
+import { caughtWords, isWell, type Need, needsOf } from "../needs.js";
 import { Broker } from "../overview/broker.js";
 import { Flow } from "../overview/flow.js";
 import { LoginButton } from "../servers/login.js";
 import { NoServers } from "../servers/none.js";
 import { Sparkline } from "../sparkline.js";
 import { joinedSteps } from "../steps.js";
-import { Figure, Foreign, Line, Since, Until, useHeld, useLoaded, useLooked } from "../words.js";
+import { Figure, Foreign, Lasting, Line, Since, Until, useHeld, useLoaded, useLooked } from "../words.js";
 
 export const needs = computed(() =>
   needsOf({
@@ -28,6 +28,7 @@ export const needs = computed(() =>
     store: gateway.value?.store,
     asks: gateway.value?.asks ?? [],
     endingTokens: gateway.value?.endingTokens ?? [],
+    forRuns: gateway.value?.forRuns,
   }),
 );
 
@@ -64,7 +65,7 @@ export function Overview() {
         <dl class="figures">
           <Figure
             name="servers that are fine"
-            value={`${servers.value.filter(isFine).length} of ${servers.value.length}`}
+            value={`${servers.value.filter(isWell).length} of ${servers.value.length}`}
           />
           <Figure name="restarts of servers since the start" value={String(restarts)} />
           <Figure name="writes that wait" value={String(outbox.value?.waiting ?? 0)} />
@@ -104,6 +105,8 @@ function NeedsYou() {
 
 /** Often enough to be looked at, and seldom enough to cost nothing. */
 const NUMBERS_MS = 5_000;
+/** Shorter than that is known where a gateway was started the first time. */
+const AN_HOUR_MS = 3_600_000;
 /** A minute of the hour's steps of ten seconds. */
 const STEPS_A_MINUTE = 6;
 
@@ -111,7 +114,8 @@ const STEPS_A_MINUTE = 6;
 function Numbers({ inFlight }: { inFlight: number }) {
   const past = useLooked<HistoryAnswer>("/history?window=hour", NUMBERS_MS);
   if (past === undefined) return null;
-  const { total, now } = past;
+  const { total, now, caught } = past;
+  const isWhole = Date.now() - Date.parse(caught.since) >= AN_HOUR_MS;
   const failed = now.callsAMinute === 0 ? 0 : (now.errorsAMinute / now.callsAMinute) * 100;
   const minutes = (values: readonly number[], how: "sum" | "most") => joinedSteps(values, STEPS_A_MINUTE, how);
   const calls = minutes(total.calls, "sum");
@@ -119,6 +123,11 @@ function Numbers({ inFlight }: { inFlight: number }) {
   return (
     <section aria-labelledby="hour">
       <h2 id="hour">The last hour</h2>
+      {isWhole ? null : (
+        <p class="empty">
+          Counted <Lasting at={caught.since} words="for the last" />: before that nothing is known.
+        </p>
+      )}
       {calls.every((count) => count === 0) ? (
         <p class="empty">
           No calls yet. <Line text="toolway run claude" />, and they appear here.
@@ -167,8 +176,8 @@ function Unnoticed() {
     <section aria-labelledby="unnoticed">
       <h2 id="unnoticed">Nobody noticed</h2>
       <p>
-        {isWhole ? "In 24 h" : "Counted since "}
-        {isWhole ? null : <Since at={day.since} suffix="" />}:{" "}
+        {isWhole ? "In 24 h" : "Counted "}
+        {isWhole ? null : <Lasting at={day.since} words="for the last" />}:{" "}
         {caught.map(({ text, href }, i) => (
           <span key={href}>
             {i > 0 ? ", " : ""}
@@ -214,7 +223,7 @@ function NeedRow({ need, isOver }: { need: Need; isOver: boolean }) {
         {need.since === undefined ? null : (
           <>
             {" "}
-            since <Since at={need.since} suffix="" />
+            <Lasting at={need.since} />
           </>
         )}
         {need.until === undefined ? null : (

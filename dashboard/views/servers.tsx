@@ -7,12 +7,12 @@ import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton } from "../act-button.js";
 import { timeText } from "../call-words.js";
 import { gateway, servers } from "../model.js";
-import { isFine, stateWord } from "../needs.js";
+import { isFine, isWell, stateWord } from "../needs.js";
 import { Hour, Told } from "../servers/events.js";
 import { hourPicture } from "../servers/hour.js";
 import { Login } from "../servers/login.js";
 import { NoServers } from "../servers/none.js";
-import { Copy, Ends, Foreign, Since, Table, Until, useHeld, useLooked } from "../words.js";
+import { Copy, Ends, Foreign, Lasting, Since, Table, Until, useHeld, useLooked } from "../words.js";
 
 /** By shape, word and colour. */
 function State({ server }: { server: ServerStatus }) {
@@ -27,7 +27,7 @@ function State({ server }: { server: ServerStatus }) {
 }
 
 export function Servers() {
-  const sorted = [...servers.value].sort((a, b) => Number(isFine(a)) - Number(isFine(b)));
+  const sorted = [...servers.value].sort((a, b) => Number(isWell(a)) - Number(isWell(b)));
   const rows = useHeld(sorted, ({ name }) => name, ".servers").filter(({ isOver }) => !isOver);
   const past = useLooked<HistoryAnswer>("/history?window=hour", 5_000);
   const pastOf = new Map(past?.servers.map((one) => [one.server, one]));
@@ -73,7 +73,7 @@ export function Servers() {
                 )}
               </td>
               <td>
-                <Since at={server.since} suffix="" />
+                <Since at={server.since} />
               </td>
               <td>{server.kind ?? "unknown"}</td>
               <td class="number">
@@ -147,7 +147,7 @@ export function OneServer({ name }: { name: string }) {
         {server.since === undefined ? null : (
           <>
             {" "}
-            since <Since at={server.since} suffix="" />
+            <Lasting at={server.since} />
           </>
         )}
         . {reasonOf(server)}

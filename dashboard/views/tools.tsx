@@ -9,7 +9,7 @@ import { go, query, setQuery } from "../router.js";
 import { NoServers } from "../servers/none.js";
 import { claimWords, pinWords, sinceWords, unusedTools, whoMayCall } from "../tools/unused.js";
 import { Try } from "../try/try.js";
-import { Copy, Foreign, Line, Since, Table, useLines, useLoaded } from "../words.js";
+import { Copy, Foreign, Lasting, Line, Since, Table, useLines, useLoaded } from "../words.js";
 
 interface OneToolAnswer {
   readonly tool: Tool;
@@ -290,7 +290,7 @@ function PinState({ pin }: { pin: OneToolAnswer["pin"] }) {
       {pin?.since === undefined ? null : (
         <>
           {" "}
-          since <Since at={pin.since} suffix="" />
+          <Lasting at={pin.since} />
         </>
       )}
       {pin?.hash === undefined ? null : (

@@ -61,7 +61,7 @@ function Writes() {
             writes={ended}
             columns={[
               ["State", ({ state }) => <span class="state bad">▲ {state}</span>],
-              ["Since", ({ sinceMs }) => <Since at={sinceMs} suffix="" />],
+              ["Since", ({ sinceMs }) => <Since at={sinceMs} />],
               ["Why", ({ why }) => <Clipped text={why ?? ""} />],
               ["What to do", (write) => <WriteActs write={write} isShort onDone={renew} />],
             ]}

@@ -3,7 +3,7 @@
 import type { OutboxEntry } from "../../src/contracts/outbox.js";
 import { visible } from "../../src/runtime/visible.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
-import { Foreign, Line, Since, Until, useFollowed } from "../words.js";
+import { Foreign, Lasting, Line, Since, Until, useFollowed } from "../words.js";
 import { WriteActs } from "./acts.js";
 import { waitWords } from "./lanes.js";
 import { type LifeMark, lifeOf } from "./life.js";
@@ -38,8 +38,7 @@ export function OneWrite({ id }: { id: string }) {
         <span class={`state ${isWaiting ? "calm" : value.state === "done" ? "good" : "bad"}`}>
           {isWaiting ? "○" : value.state === "done" ? "●" : "▲"} {value.state}
         </span>{" "}
-        since <Since at={value.sinceMs} suffix="" />, taken from <Foreign text={value.principal} />{" "}
-        <Since at={value.takenMs} />.{" "}
+        <Lasting at={value.sinceMs} />, taken from <Foreign text={value.principal} /> <Since at={value.takenMs} />.{" "}
         {isWaiting ? (
           <>
             Why: <Foreign text={waitWords(value)} />
@@ -86,21 +85,12 @@ function Life({ entry }: { entry: OutboxEntry }) {
             <span class={`state ${CLASSES[kind]}`} aria-hidden="true">
               {SHAPES[kind]}
             </span>{" "}
-            <time dateTime={new Date(atMs).toISOString()} title={new Date(atMs).toLocaleString()}>
-              {timeOrDay(atMs)}
-            </time>{" "}
-            <Foreign text={words} />
+            <Since at={atMs} />: <Foreign text={words} />
           </li>
         ))}
       </ol>
     </section>
   );
-}
-
-/** A write may wait for days: the time of day alone would be that of today. */
-function timeOrDay(atMs: number): string {
-  const date = new Date(atMs);
-  return date.toDateString() === new Date().toDateString() ? date.toLocaleTimeString() : date.toLocaleString();
 }
 
 function Fact({ name, text }: { name: string; text: string }) {

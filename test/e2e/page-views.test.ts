@@ -8,11 +8,21 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Authority, startAuthority } from "../fixtures/authority.js";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { BROWSER_MS, barriersOf, PageBrowser, pressEnter, pressSure, secretOf } from "../fixtures/page.js";
+import { type ScriptedServer, startScripted } from "../fixtures/scripted-mcp.js";
 import { type Gateway, startGateway, startHttpFixture, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { callTool, createToken, emptyOutbox, freshId, refusal, statusOf, toolway } from "./operator.js";
 
 /** It is in the entry of a server, and in no page. */
 const CANARY = "canary-93c1e07ab4";
+
+/** What it is called with is one of two, and nothing of either is needed. */
+const EITHER = {
+  type: "object",
+  oneOf: [
+    { title: "by name", properties: { name: { type: "string" } } },
+    { title: "by number", properties: { number: { type: "integer" } } },
+  ],
+};
 
 /** Of the rows of tables: what has buttons is higher than its text. */
 const TWO_LINES = 66;
@@ -35,6 +45,7 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
   let browser: PageBrowser;
   let gateway: Gateway;
   let authority: Authority;
+  let shapes: ScriptedServer;
   let killTracker: () => Promise<void>;
   let trackerBack: () => Promise<void>;
   let token: string;
@@ -47,6 +58,7 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     trackerBack = async () => {
       killTracker = (await startHttpFixture("tracker", ["--ledger", ledger], tracker.port)).kill;
     };
+    shapes = await startScripted([{ name: "look_up", inputSchema: EITHER }], () => ({ result: { content: [] } }));
     [browser, authority] = await Promise.all([PageBrowser.launch(), startAuthority()]);
     const keyed = { outbox: { key: "arguments.request_id", lane: "arguments.project" } };
     gateway = await startGateway(
@@ -66,6 +78,7 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
             env: { API_TOKEN: CANARY },
           },
           asker: stdioFixture("asker"),
+          shapes: shapes.entry,
         },
         roles: { dev: {}, reader: { deny: ["tracker/create_issue"] } },
       } as never,
@@ -79,6 +92,7 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
   afterEach(() => browser?.closePages());
   afterAll(async () => {
     authority?.kill();
+    shapes?.close();
     await browser?.close();
   });
 
@@ -107,7 +121,11 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     await tab.getByText("You can close this page.").waitFor();
     await tab.close();
     await page.getByText("● Logged in").waitFor();
-    await page.getByText("Its token is good until").waitFor();
+    await page.getByText(/Its token is good for \d+ (s|min|h|d) more/).waitFor();
+    // Times are relative, and exact by `t` and where the row has the focus.
+    await page.keyboard.press("t");
+    await page.getByText(/Its token is good until \d/).waitFor();
+    await page.keyboard.press("t");
     await page
       .locator(".facts div")
       .filter({ hasText: "It ends" })
@@ -119,6 +137,33 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     await pressEnter(page.getByRole("button", { name: "Log out", exact: true }));
     await page.getByRole("button", { name: "Log in", exact: true }).waitFor();
     expect((await statusOf(gateway, "linear")).credential?.needsLogin).toBe(true);
+  });
+
+  it("a form of several kinds goes by its JSON, also where another kind was chosen by hand before", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const page = await browser.open(gateway);
+    await at(page, "/tools/look_up");
+    const json = page.getByRole("textbox", { name: "The arguments as JSON" });
+    const kind = page.getByRole("combobox", { name: "One of" });
+    const shown = () => kind.locator("option:checked").textContent();
+    expect(await shown()).toBe("by name");
+    await kind.selectOption({ label: "by number" });
+    await page.getByRole("button", { name: "+ number" }).click();
+    await page.getByRole("spinbutton", { name: "number" }).fill("7");
+    await expect.poll(() => json.inputValue().then((text) => JSON.parse(text))).toEqual({ number: 7 });
+    await json.fill('{ "name": "seven" }');
+    await expect.poll(shown).toBe("by name");
+    expect(await page.getByRole("textbox", { name: "name", exact: true }).inputValue()).toBe("seven");
+    await kind.selectOption({ label: "by number" });
+    await json.fill('{ "name": "eight" }');
+    await expect.poll(shown).toBe("by name");
+    // What is taken away by hand leaves the kind that was chosen by hand.
+    await kind.selectOption({ label: "by number" });
+    await page.getByRole("button", { name: "+ number" }).click();
+    await page.getByRole("button", { name: "leave number out" }).click();
+    await expect.poll(() => json.inputValue()).toBe("{}");
+    expect(await shown()).toBe("by number");
   });
 
   it("shows of a server what Toolway says of it, its stderr, its hour, and a report without secrets [secrets-unseen]", {
@@ -190,7 +235,11 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     await until("one of them to be left", async () => (await rows.count()) === 1);
     await rows.nth(0).getByRole("link").click();
     await page.getByRole("heading", { name: "tracker/create_issue" }).waitFor();
-    await page.locator(".life li").filter({ hasText: "taken from ann" }).waitFor();
+    const taken = page.locator(".life li").filter({ hasText: "taken from ann" });
+    await taken.filter({ hasText: /\d+ (s|min) ago: taken/ }).waitFor();
+    await page.keyboard.press("t");
+    await taken.filter({ hasText: `${await taken.locator("time").getAttribute("title")}: taken` }).waitFor();
+    await page.keyboard.press("t");
     await page.locator(".life li").filter({ hasText: "went back to its place" }).waitFor();
     await trackerBack();
     await page.locator(".life li").filter({ hasText: "done" }).waitFor();
@@ -252,7 +301,7 @@ describe.skipIf(chromium === undefined)(`views${chromium === undefined ? ` (${NO
     await page.locator(".facts div").filter({ hasText: "Its server says" }).waitFor();
     await page
       .locator(".facts div")
-      .filter({ hasText: /Pin● pinned since \d+ (s|min)/ })
+      .filter({ hasText: /Pin● pinned for \d+ (s|min)/ })
       .waitFor();
     for (const who of ["dev: yes", "reader: no", "(any other role): yes"]) {
       await page.locator("main li").filter({ hasText: who }).waitFor();

@@ -151,6 +151,11 @@ export function isInTrouble({ state, circuit }: ServerStatus): boolean {
   return IN_TROUBLE.has(state) || circuit !== "closed";
 }
 
+/** In trouble, or a person has something to do about it: what `top` counts, as the page does. */
+export function needsSomebody(server: ServerStatus): boolean {
+  return isInTrouble(server) || server.quarantined > 0 || waitsForLogin(server);
+}
+
 const IN_TROUBLE: ReadonlySet<ServerState> = new Set<ServerState>(["misconfigured", "ejected", "backoff", "waiting"]);
 
 /** `0 B`, `12 KiB`, `1.4 MiB`: what is small is seen as small, and nothing is rounded up. */

@@ -6,7 +6,7 @@ import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import { percent } from "../../runtime/words/amounts.js";
 import type { Io } from "../line/io.js";
 import { count, duration, fittedTable, heading, longDuration, type Style, screenLines, styleOf } from "./print.js";
-import { isInTrouble, stateText } from "./status.js";
+import { needsSomebody, stateText } from "./status.js";
 
 export interface TopFacts {
   readonly status: GatewayStatus;
@@ -70,7 +70,7 @@ function underWayParts(underWay: readonly CallUnderWay[], room: number, style: S
 
 /** `11 of 12 servers are fine; not so: github`. */
 function sentenceOf(servers: readonly ServerStatus[]): string {
-  const bad = servers.filter(isInTrouble);
+  const bad = servers.filter(needsSomebody);
   if (servers.length === 0) return "There are no servers.";
   if (bad.length === 0) return `All is well with ${count(servers.length, "server")}.`;
   const names = bad.slice(0, 3).map(({ name }) => name);
@@ -91,7 +91,9 @@ function serversTable(
   const past = new Map(summaries.map((one) => [one.server, one]));
   const calls = ({ name }: ServerStatus) => past.get(name)?.calls ?? 0;
   // Bad ones first, then those that are used most.
-  const sorted = [...servers].sort((a, b) => Number(isInTrouble(b)) - Number(isInTrouble(a)) || calls(b) - calls(a));
+  const sorted = [...servers].sort(
+    (a, b) => Number(needsSomebody(b)) - Number(needsSomebody(a)) || calls(b) - calls(a),
+  );
   const head = ["SERVER", "STATE", "CALLS/MIN", "IN AN HOUR", "FAILED", "P50", "P95", "IN FLIGHT", "RESTARTS"];
   const rows = sorted.slice(0, room).map((server) => row(server, past.get(server.name), style));
   const more = sorted.length - rows.length;
@@ -104,7 +106,7 @@ function row(server: ServerStatus, past: ServerSummary | undefined, style: Style
   const failedText = percent(failed);
   return [
     server.name,
-    stateText(server, style),
+    `${stateText(server, style)}${needText(server)}`,
     String(past?.callsAMinute ?? 0),
     String(past?.calls ?? 0),
     failed > 0 ? style.red(failedText) : failedText,
@@ -113,6 +115,12 @@ function row(server: ServerStatus, past: ServerSummary | undefined, style: Style
     String(server.inFlight),
     String(past?.restarts ?? 0),
   ];
+}
+
+/** What a person has to do about a server that answers. */
+function needText({ quarantined, credential }: ServerStatus): string {
+  if (credential?.needsLogin === true) return ", needs a login";
+  return quarantined === 0 ? "" : `, ${count(quarantined, "tool")} held back`;
 }
 
 function nameOf({ server, tool, method }: CallUnderWay): string {
