@@ -4,6 +4,7 @@
 import { computed, signal } from "@preact/signals";
 import type { GatewayStatus, ServerStatus } from "../src/contracts/status.js";
 import { enter, feed, forgetProof, leave, NotTheGateway, RequestRefused } from "./door.js";
+import { pageName } from "./page-name.js";
 
 /** The whole status but for what the page takes by name. */
 export type GatewayPart = Omit<
@@ -64,8 +65,8 @@ export const isBroker = computed(
     servers.value.length === 0,
 );
 
-/** What the page is of: the config's file, or what runs without one. */
-export const name = computed(() => config.value?.path?.split("/").at(-1) ?? (isBroker.value ? "broker" : "demo"));
+/** What the page is of. */
+export const name = computed(() => pageName(config.value?.path, isBroker.value, location.port));
 
 /** Until the page is closed, or its session has ended. */
 export async function follow(): Promise<void> {

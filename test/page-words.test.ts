@@ -7,6 +7,7 @@ import { describe, expect, it } from "vitest";
 import { piecesOf } from "../dashboard/foreign.js";
 import { brokerSummary, caughtWords, type Known, needsOf, summaryOf, waitingWords } from "../dashboard/needs.js";
 import { flowPicture } from "../dashboard/overview/flow-layout.js";
+import { pageName } from "../dashboard/page-name.js";
 import { expand } from "../src/config/variables.js";
 import type { ServerStatus } from "../src/contracts/status.js";
 import { hiddenIn, visible } from "../src/runtime/visible.js";
@@ -263,6 +264,14 @@ it("a server with a tool that is held back, or that wants a login, is not among 
   expect(said(server(), server({ credential: { needsLogin: false } }))).toBe(
     "All 2 servers are fine. Nothing needs you.",
   );
+});
+
+it("two gateways are told apart by what their pages are called, also where both configs are called toolway.json", () => {
+  expect(pageName("/home/ann/notes/toolway.json", false, "7421")).toBe("notes/toolway.json");
+  expect(pageName("/home/ann/site/toolway.json", false, "7422")).toBe("site/toolway.json :7422");
+  expect(pageName("/toolway.json", false, "")).toBe("toolway.json");
+  expect(pageName(undefined, false, "7421")).toBe("demo");
+  expect(pageName(undefined, true, "40123")).toBe("broker :40123");
 });
 
 it("how many writes wait stands beside Waiting, also where nobody has to do anything about them", () => {

@@ -305,7 +305,7 @@ describe.skipIf(chromium === undefined)(`attacks${chromium === undefined ? ` (${
       expect(await page.evaluate(HIDDEN_IN_MAIN)).toEqual([]);
       expect(await main.locator("img, script, iframe, [onerror], [href^='javascript:']").count()).toBe(0);
       // It has the number of what needs a person before it, which may be another one at any time.
-      await expect.poll(() => page.title()).toMatch(/^(\(\d+\) )?toolway\.json$/);
+      await expect.poll(() => page.title()).toMatch(/^(\(\d+\) )?[\w-]+\/toolway\.json( :\d+)?$/);
     };
     const at = async (path: string) => {
       await page.goto(new URL(path, page.url()).href);
