@@ -1,6 +1,6 @@
 // Calls as rows: what came of each, and where its time went as a picture.
 
-import { type ReadonlySignal, useSignal } from "@preact/signals";
+import { type ReadonlySignal, useComputed, useSignal } from "@preact/signals";
 import { Component } from "preact";
 import { useLayoutEffect } from "preact/hooks";
 import type { KeptCall } from "../../src/contracts/control/calls.js";
@@ -22,9 +22,9 @@ export function Rows({ rows }: { rows: readonly KeptCall[] }) {
   const longest = Math.min(sorted.at(-1) ?? 1, 5 * Math.max(sorted[Math.floor(sorted.length / 2)] ?? 1, 0.1));
   // In steps, so that rows that are there stay as they are while others come. A signal, so that another scale is a word of
   // each drawing and no drawing anew.
-  const box = useSignal("0 0 1 8");
+  const scale = useSignal(1);
   useLayoutEffect(() => {
-    box.value = `0 0 ${2 ** (Math.ceil(2 * Math.log2(longest)) / 2)} 8`;
+    scale.value = 2 ** (Math.ceil(2 * Math.log2(longest)) / 2);
   }, [longest]);
   return (
     <>
@@ -40,7 +40,7 @@ export function Rows({ rows }: { rows: readonly KeptCall[] }) {
         heads={["When", "Tool", "Outcome", "Agent", "Where its time went", { number: "Time" }, { number: "Size" }]}
       >
         {rows.map((one) => (
-          <Row key={one.seq} one={one} box={box} />
+          <Row key={one.seq} one={one} scale={scale} />
         ))}
       </Table>
     </>
@@ -51,13 +51,13 @@ export function Rows({ rows }: { rows: readonly KeptCall[] }) {
  * Drawn once: 50 come in a second, and 150 that were there would be drawn again with them. Not by a memo of what it draws: the
  * elements in that know their parents of then, and with these all rows that ever were.
  */
-class Row extends Component<{ one: KeptCall; box: ReadonlySignal<string> }> {
+class Row extends Component<{ one: KeptCall; scale: ReadonlySignal<number> }> {
   override shouldComponentUpdate({ one }: { one: KeptCall }): boolean {
     return one !== this.props.one;
   }
 
   override render() {
-    const { one, box } = this.props;
+    const { one, scale } = this.props;
     return (
       <tr>
         <td>
@@ -75,7 +75,7 @@ class Row extends Component<{ one: KeptCall; box: ReadonlySignal<string> }> {
           <Foreign text={one.client === undefined ? one.principal : `${one.principal} (${one.client})`} />
         </td>
         <td>
-          <Bars phases={phasesOf(one)} box={box} />
+          <Bars phases={phasesOf(one)} scale={scale} />
         </td>
         <td class="number">{timeText(one.ms)}</td>
         <td class="number">{sizeText(one.bytes)}</td>
@@ -99,8 +99,13 @@ export function OutcomeWord({ call: { outcome, failed, receipt } }: { call: Kept
   );
 }
 
-/** Widths are attributes of a drawing, in milliseconds: the page may have no styles in its elements. */
-function Bars({ phases, box }: { phases: readonly Phase[]; box: ReadonlySignal<string> }) {
+/**
+ * Widths are attributes of a drawing, in milliseconds: the page may have no styles in its elements. One that is longer than the
+ * scale is drawn whole all the same: cut off, it would show what it did first as all that it did.
+ */
+function Bars({ phases, scale }: { phases: readonly Phase[]; scale: ReadonlySignal<number> }) {
+  const whole = phases.reduce((sum, { ms }) => sum + ms, 0);
+  const box = useComputed(() => `0 0 ${Math.max(scale.value, whole)} 8`);
   let at = 0;
   return (
     <svg class="bars" viewBox={box} preserveAspectRatio="none" role="img" aria-label={wordsOf(phases)}>
