@@ -138,7 +138,7 @@ export interface ServerStatus {
   /** Absent where its entry has none, or has it in its headers. */
   readonly credential?: CredentialStatus | undefined;
   readonly state: ServerState;
-  /** Since when it answers, or does not though it was wanted. Undefined where nobody has wanted it. */
+  /** Since when it answers, does not though it was wanted, or is stopped. Undefined where nobody has wanted it. */
   readonly since?: string | undefined;
   /** Undefined until it has been up. */
   readonly era: "legacy" | "modern" | undefined;

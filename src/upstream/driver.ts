@@ -287,7 +287,7 @@ export class ServerDriver implements ServerConnection {
   /** Stops the server for good. Resolves when the process or the connection is gone. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
-    if (this.#supervisor.stop() === "close") {
+    if (this.#supervisor.stop(this.#context.now()) === "close") {
       if (this.#attempt !== undefined) this.#attempt.abort(new Fault("closing", "The attempt was given up."));
       else if (this.#connection !== undefined) void this.#drop(this.#connection, undefined);
     }

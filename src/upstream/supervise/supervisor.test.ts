@@ -47,6 +47,8 @@ class Driver {
   /** What is alive in the world: at most one of them, ever. */
   world: "nothing" | "attempt" | "link" = "nothing";
   stopped = false;
+  /** When somebody stopped it first. */
+  stoppedMs: number | undefined;
   crashes = 0;
   /** Starts after a crash, when, but for probes. A budget that is forgiven begins anew. */
   restarts: number[] = [];
@@ -105,10 +107,11 @@ class Driver {
         if (supervisor.wake(this.now) === "start") this.start(wasEjected);
         break;
       case "stop": {
+        this.stoppedMs ??= this.now;
         this.stopped = true;
         const alive = this.world !== "nothing";
         this.world = "nothing";
-        const action = supervisor.stop();
+        const action = supervisor.stop(this.now);
         must(action === (alive ? "close" : "none"));
         break;
       }
@@ -124,6 +127,7 @@ class Driver {
     must((supervisor.state === "ready") === (this.world === "link"));
     must((supervisor.state === "starting") === (this.world === "attempt"));
     must((supervisor.state === "stopped") === this.stopped);
+    if (this.stopped) must(supervisor.sinceMs === this.stoppedMs);
     must(supervisor.restarts <= this.crashes);
   }
 

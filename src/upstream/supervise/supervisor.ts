@@ -63,7 +63,7 @@ export class Supervisor {
     return this.#phase.kind;
   }
 
-  /** Since when it is ready, or is not though it was wanted. Undefined where nobody has wanted it. */
+  /** Since when it is ready, is not though it was wanted, or is stopped. Undefined where nobody has wanted it. */
   get sinceMs(): number | undefined {
     return this.#phase.kind === "ready" ? this.#phase.sinceMs : this.#awayMs;
   }
@@ -161,8 +161,9 @@ export class Supervisor {
   }
 
   /** Stops it for good: nothing starts after it. */
-  stop(): "none" | "close" {
+  stop(nowMs: number): "none" | "close" {
     const { kind } = this.#phase;
+    if (kind !== "stopped") this.#awayMs = nowMs;
     this.#phase = STOPPED;
     return kind === "starting" || kind === "ready" ? "close" : "none";
   }
