@@ -4,6 +4,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { auditWords } from "../dashboard/audit/words.js";
 import { piecesOf } from "../dashboard/foreign.js";
 import { brokerSummary, caughtWords, type Known, needsOf, summaryOf, waitingWords } from "../dashboard/needs.js";
 import { flowPicture } from "../dashboard/overview/flow-layout.js";
@@ -294,6 +295,22 @@ it("where a variable is not set, what to type is a start with it: a reload would
   expect(lineOf(missing("A"), { forRuns: true })).toBe("toolway config check");
   expect(lineOf(missing("A"), { config: undefined })).toBe("toolway config check");
   expect(lineOf("the rule of X is not set")).toBe("toolway config check");
+});
+
+it("every line of the audit log says what it is about, also those of the log itself", () => {
+  const words = (kind: string, more: object) => auditWords({ seq: 1, time: "2026-01-01T00:00:00.000Z", kind, ...more });
+  expect(words("call", { server: "a", tool: "b", method: "tools/call" })).toBe("a/b");
+  expect(words("call", { server: "a", method: "resources/read" })).toBe("a/resources/read");
+  expect(words("operator", { act: "POST /reload", target: { a: "b" } })).toBe('POST /reload {"a":"b"}');
+  expect(words("refusal", { rule: "token", address: "::1", path: "/mcp" })).toBe("/mcp");
+  expect(words("refusal", { rule: "token", address: "::1", more: 40 })).toBe("40 more like these, in one second");
+  expect(words("gap", { lost: 1 })).toBe("1 line lost: there was no room");
+  expect(words("file", {})).toBe("the first file");
+  expect(words("file", { after: "x" })).toBe("a new file, which goes on with the one before");
+  expect(words("removed", { file: "1.jsonl" })).toBe("1.jsonl was removed for its age, or for room");
+  expect(words("resumed", { pid: 7 })).toBe("a gateway began to write, process 7");
+  expect(words("resumed", { pid: 7, torn: true })).toBe("a gateway began to write, process 7, after a torn line");
+  expect(words("resumed", { due: { seq: 9 } })).toBe("a gateway began to write, without lines that were written");
 });
 
 it("where there are no servers yet, it is said all the same how much needs a person [status-true]", () => {

@@ -10,6 +10,7 @@ import {
 } from "../../src/contracts/control/audit.js";
 import { csvRow } from "../../src/runtime/words/csv.js";
 import { shellWord } from "../../src/runtime/words/shell-word.js";
+import { auditWords } from "../audit/words.js";
 import { call } from "../door.js";
 import { FilterText } from "../filter-text.js";
 import { gateway, link, messageOf, power } from "../model.js";
@@ -303,7 +304,7 @@ function Row({ line }: { line: AuditLine }) {
         <Foreign text={text("principal") ?? text("address") ?? (text("by") === undefined ? "" : `the ${text("by")}`)} />
       </td>
       <th scope="row">
-        <Foreign text={whatOf(line)} />
+        <Foreign text={auditWords(line)} />
       </th>
       <td>
         {outcome === "" && rule === undefined ? null : (
@@ -315,12 +316,4 @@ function Row({ line }: { line: AuditLine }) {
       </td>
     </tr>
   );
-}
-
-function whatOf(line: AuditLine): string {
-  const { server, tool, method, act, target, path, lost } = line;
-  if (act !== undefined) return `${String(act)} ${JSON.stringify(target ?? {})}`;
-  if (lost !== undefined) return `${String(lost)} lines lost`;
-  const name = [server, tool ?? method].filter((part) => part !== undefined).join("/");
-  return name === "" ? String(path ?? "") : name;
 }

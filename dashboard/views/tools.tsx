@@ -5,7 +5,7 @@ import type { ToolInShort, ToolPin } from "../../src/contracts/control/tools.js"
 import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { sizeText, timeText } from "../call-words.js";
 import { servers } from "../model.js";
-import { go, query, setQuery } from "../router.js";
+import { query, setQuery } from "../router.js";
 import { NoServers } from "../servers/none.js";
 import { claimWords, pinWords, sinceWords, unusedTools, whoMayCall } from "../tools/unused.js";
 import { Try } from "../try/try.js";
@@ -237,9 +237,10 @@ export function OneTool({ name }: { name: string }) {
       {tool.quarantined === undefined ? null : (
         <p class="trouble">
           <Foreign text={tool.quarantined} />{" "}
-          <button type="button" onClick={() => go(`/pins/${encodeURIComponent(tool.server)}`)}>
+          <a class="button" href={`/pins/${encodeURIComponent(tool.server)}`}>
             Look at it
-          </button>
+          </a>{" "}
+          <Line text={`toolway pins diff ${shellWord(tool.server)}`} />
         </p>
       )}
       <p class="description">
@@ -264,13 +265,13 @@ export function OneTool({ name }: { name: string }) {
       </p>
       <Access tool={tool} />
       {tool.quarantined === undefined ? <Try tool={tool} /> : null}
-      <h2>Parameters</h2>
+      <h2>Schema of its arguments</h2>
       <pre>
         <Foreign text={JSON.stringify(tool.inputSchema, undefined, 2) ?? ""} lines />
       </pre>
       {tool.outputSchema === undefined ? null : (
         <>
-          <h2>Result</h2>
+          <h2>Schema of its result</h2>
           <pre>
             <Foreign text={JSON.stringify(tool.outputSchema, undefined, 2)} lines />
           </pre>

@@ -15,6 +15,17 @@ import { freshId, statusOf, toolway } from "./operator.js";
 const MARKUP = '<img src=x onerror="document.title=`taken`">';
 const EVIL = `Adds two numbers. \u202e${MARKUP}`;
 
+const VIEWS = [
+  ...["/", "/calls", "/servers", "/servers/crash", "/tools", "/tools/elicit", "/pins", "/waiting", "/access"],
+  ...["/config", "/audit"],
+];
+
+/** The buttons of a view, and whether a line to type stands beside each: it runs in the browser. Quiet ones copy, or are a form's. */
+const BUTTONS = `[...document.querySelectorAll("main :is(button, a.button):not(.quiet, .add)")].map((button) => {
+  const beside = button.closest(".act, .acts, .filters, p, td")?.querySelectorAll(".line code, button[title^='Copy toolway']");
+  return [button.textContent, [...(beside ?? [])].some((one) => one.title || one.textContent.includes("toolway "))];
+})`;
+
 describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` (${NO_BROWSER})` : ""}`, () => {
   let browser: PageBrowser;
   let gateway: Gateway;
@@ -221,24 +232,30 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await toolway(gateway, "start", "rug");
   });
 
+  it("has beside each button of a view the command that does the same", { timeout: BROWSER_MS }, async () => {
+    const page = await open();
+    const without: string[] = [];
+    let count = 0;
+    for (const view of VIEWS) {
+      await page.goto(new URL(view, page.url()).href);
+      await page.locator("main h1").waitFor();
+      if (view === "/tools/elicit") await page.getByRole("button", { name: "Try", exact: true }).waitFor();
+      const found = await page.evaluate<readonly (readonly [label: string, hasLine: boolean])[]>(BUTTONS);
+      count += found.length;
+      // A text for the config ends in the clipboard, and no command copies it there.
+      const told = found.filter(([label, hasLine]) => !hasLine && label !== "Copy the lines");
+      without.push(...told.map(([label]) => `${view}: ${label}`));
+    }
+    expect(without).toEqual([]);
+    expect(count).toBeGreaterThan(5);
+  });
+
   it("has nothing that keeps somebody out who sees or types otherwise, in either theme", {
     timeout: BROWSER_MS,
   }, async () => {
     const page = await open();
     const found: string[] = [];
-    for (const view of [
-      "/",
-      "/calls",
-      "/servers",
-      "/servers/crash",
-      "/tools",
-      "/tools/elicit",
-      "/pins",
-      "/waiting",
-      "/access",
-      "/config",
-      "/audit",
-    ]) {
+    for (const view of VIEWS) {
       await page.goto(new URL(view, page.url()).href);
       await page.locator("main h1").waitFor();
       found.push(...(await barriersOf(page)));
