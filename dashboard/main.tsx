@@ -53,7 +53,8 @@ function View(): ComponentChildren {
     case "":
       return <Overview />;
     case "calls":
-      return one === undefined ? <Calls /> : <OneCall key={one} seq={Number(one)} />;
+      if (one === undefined) return <Calls />;
+      return /^\d{1,15}$/.test(one) ? <OneCall key={one} seq={Number(one)} /> : <Nothing />;
     case "servers":
       return one === undefined ? <Servers /> : <OneServer key={one} name={one} />;
     case "tools":
@@ -69,8 +70,12 @@ function View(): ComponentChildren {
     case "audit":
       return <Audit />;
     default:
-      return <p class="empty">There is nothing here.</p>;
+      return <Nothing />;
   }
+}
+
+function Nothing() {
+  return <p class="empty">There is nothing here.</p>;
 }
 
 /** How many things of a view need a person. */

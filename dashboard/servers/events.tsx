@@ -60,7 +60,9 @@ export function Told({ server, events }: { server: ServerStatus; events: ServerE
         </ul>
       )}
       <h2>What it writes to stderr</h2>
-      {server.kind !== "stdio" ? (
+      {server.state === "misconfigured" ? (
+        <p class="empty">It was not started: nothing was written.</p>
+      ) : server.kind !== "stdio" ? (
         <p class="empty">It runs elsewhere: what it writes is not seen from here.</p>
       ) : (
         <>

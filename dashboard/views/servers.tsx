@@ -12,7 +12,9 @@ import { Hour, Told } from "../servers/events.js";
 import { hourPicture } from "../servers/hour.js";
 import { Login } from "../servers/login.js";
 import { NoServers } from "../servers/none.js";
-import { Copy, Ends, Foreign, Lasting, Since, Table, Until, useHeld, useLooked } from "../words.js";
+import { Copy, Ends, Foreign, Lasting, Line, Since, Table, Until, useHeld, useLooked } from "../words.js";
+
+import { needs } from "./overview.js";
 
 /** By shape, word and colour. */
 function State({ server }: { server: ServerStatus }) {
@@ -137,6 +139,8 @@ export function OneServer({ name }: { name: string }) {
     );
   }
   const isStopped = server.state === "stopped";
+  // Of what the config says wrongly nothing can be started or stopped.
+  const isUsable = server.state !== "misconfigured";
   return (
     <>
       <h1>
@@ -164,12 +168,15 @@ export function OneServer({ name }: { name: string }) {
         </p>
       )}
       <Login key={String(server.credential?.needsLogin)} server={server} />
+      <ToDo server={server} />
       <p class="acts">
-        <ActButton
-          act={{ label: "Reload", method: "POST", path: `${route}/reload` }}
-          line={`toolway reload ${shellWord(name)}`}
-        />
-        {isStopped ? (
+        {isUsable ? (
+          <ActButton
+            act={{ label: "Reload", method: "POST", path: `${route}/reload` }}
+            line={`toolway reload ${shellWord(name)}`}
+          />
+        ) : null}
+        {!isUsable ? null : isStopped ? (
           <ActButton
             key="start"
             act={{ label: "Start", method: "POST", path: `${route}/start` }}
@@ -209,6 +216,26 @@ export function OneServer({ name }: { name: string }) {
       <Told server={server} events={events} />
     </>
   );
+}
+
+/** What is told of it on the Overview and has no button here: that it answers is not all that there is to say then. */
+function ToDo({ server: { name, state } }: { server: ServerStatus }) {
+  const own = needs.value.filter(({ key }) => key === `pins/${name}` || key === `config/${name}`);
+  return own.map(({ key, why, href, line }) => (
+    <p key={key} class="acts">
+      {state === "misconfigured" && key.startsWith("config/") ? null : (
+        <>
+          <span class="trouble">
+            ▲ <Foreign text={why} />
+          </span>
+          <a class="button" href={href}>
+            Look at it
+          </a>
+        </>
+      )}
+      <Line text={line} />
+    </p>
+  ));
 }
 
 /** What somebody who mends it wants to know. What the gateway tells of a server is without the secrets of its entry. */

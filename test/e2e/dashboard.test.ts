@@ -72,6 +72,17 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await needs.filter({ hasText: "rug changed its tools" }).waitFor();
     await needs.filter({ hasText: "toolway pins diff rug" }).waitFor();
     await expect.poll(() => page.title()).toMatch(/^\(\d\)/);
+    // A reload would not bring the variable in: what to type is a start with it, also on the page of the server.
+    const line = page.getByText(/^NOT_SET_ANYWHERE=… toolway serve --config /);
+    await line.waitFor();
+    await page.goto(new URL("/servers/unset", page.url()).href);
+    await line.waitFor();
+    await page.getByText("It was not started: nothing was written.").waitFor();
+    expect(await page.getByRole("button", { name: "Stop", exact: true }).count()).toBe(0);
+    // One that answers says all the same that a tool of it is held back.
+    await page.goto(new URL("/servers/rug", page.url()).href);
+    await page.getByText("One tool is not what you accepted").waitFor();
+    await page.getByText("toolway pins diff rug", { exact: true }).waitFor();
     // The code of the link is in no address any more, and no secret is.
     expect(page.url()).not.toContain("code");
   });
