@@ -13,7 +13,6 @@ import { hourPicture } from "../servers/hour.js";
 import { Login } from "../servers/login.js";
 import { NoServers } from "../servers/none.js";
 import { Copy, Ends, Foreign, Lasting, Line, Since, Table, Until, useHeld, useLooked } from "../words.js";
-
 import { needs } from "./overview.js";
 
 /** By shape, word and colour. */

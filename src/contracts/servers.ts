@@ -12,9 +12,18 @@ export interface Servers {
   readonly all: Iterable<ServerHandle>;
   /** Those of `names`, in that order. It is another array once one of them is another. */
   readonly handles: readonly ServerHandle[];
+  /**
+   * Counts what can make another answer of `renew` than time does. Where it is absent, each server is asked with each list.
+   */
+  readonly listEvents?: ListEvents | undefined;
   get(name: string): ServerHandle | undefined;
   /** What was kept for this session alone is closed. */
   sessionClosed(sessionKey: string): void;
+}
+
+/** Calls of agents that ended, changes that were announced, readings that began and ended: of all servers together. */
+export interface ListEvents {
+  readonly count: number;
 }
 
 export interface ServerHandle {

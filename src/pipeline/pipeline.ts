@@ -286,8 +286,11 @@ export class Pipeline implements Service {
       const cursor = message.params?.["cursor"];
       if (cursor !== undefined && typeof cursor !== "string") throw new Fault("invalid", '"cursor" is a string.');
       // Pages that follow are of the list that the first one was of.
+      const { listEvents } = this.#servers;
       const wait =
-        cursor === undefined ? this.#firstLists.waitFor(this.#seen(call), kind, this.#deps.now()) : undefined;
+        cursor === undefined
+          ? this.#firstLists.waitFor(this.#seen(call), kind, this.#deps.now(), listEvents)
+          : undefined;
       if (wait === undefined) this.#list(call, kind, cursor);
       else this.#afterRenewal(call, wait.readings, () => this.#list(call, kind, cursor), wait.withinMs);
       return;

@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Agent } from "../../test/fixtures/agent.js";
 import { names, StandInServer, setUpPipeline, tools } from "../../test/fixtures/pipeline.js";
+import type { ListKind } from "../contracts/upstream.js";
 import { compilePolicy, type PolicyConfig } from "../policy/policy.js";
 import { FirstLists, renewed } from "./wait-for-lists.js";
 
@@ -100,4 +101,49 @@ it("each list asks every server that its agent may know of whether it may be old
   expect(await lists()).toEqual(both);
   pipeline.setGuard((_, server) => (server === "a" ? { kind: "deny", reason: "not now" } : { kind: "allow" }));
   expect(await lists()).toEqual(onlyB);
+});
+
+describe("lists that are asked for together", () => {
+  /** Two servers of which nothing is old, and how often they were asked whether something is. */
+  function walked() {
+    let asks = 0;
+    const renew = () => void asks++;
+    const servers = ["a", "b"].map((name) => Object.assign(new StandInServer(name), { renew }));
+    const events = { count: 0 };
+    const first = new FirstLists(() => false);
+    const asksFor = (nowMs: number, kind: ListKind = "tools", of = servers) => {
+      asks = 0;
+      expect(first.waitFor(of, kind, nowMs, events)).toBeUndefined();
+      return asks;
+    };
+    return { servers, events, asksFor };
+  }
+
+  it("are answered by one walk over the servers, as long as nothing has happened", () => {
+    const { asksFor } = walked();
+    expect(asksFor(1_000)).toBe(2);
+    expect(asksFor(1_000)).toBe(0);
+    expect(asksFor(1_009.9)).toBe(0);
+    expect(asksFor(1_010), "a list may be old by now").toBe(2);
+  });
+
+  it("ask each server again once a call has ended, a change was announced, or other servers or lists are meant [menu-current]", () => {
+    const { asksFor, events, servers } = walked();
+    expect(asksFor(1_000)).toBe(2);
+    events.count++;
+    expect(asksFor(1_000)).toBe(2);
+    expect(asksFor(1_000)).toBe(0);
+    expect(asksFor(1_000, "prompts")).toBe(2);
+    expect(asksFor(1_000, "prompts", servers.slice(1))).toBe(1);
+  });
+
+  it("are not answered from a walk that found a reading to wait for [menu-current]", () => {
+    const reading = Promise.resolve();
+    const server = Object.assign(new StandInServer("a"), { renew: () => reading });
+    const servers = [server];
+    const first = new FirstLists(() => false);
+    for (let i = 0; i < 2; i++) {
+      expect(first.waitFor(servers, "tools", 1_000, { count: 0 })?.readings).toEqual([reading]);
+    }
+  });
 });

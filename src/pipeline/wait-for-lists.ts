@@ -1,7 +1,7 @@
 // A request may ask for a list that is old, or name what nobody is known to have: then it waits, a short time, for
 // lists that are being read, or for the first try of the servers that may bring it.
 
-import type { ServerHandle, Servers } from "../contracts/servers.js";
+import type { ListEvents, ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { ListKind } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
@@ -30,12 +30,30 @@ const RENEWAL_MS = 250;
  */
 const FIRST_LIST_MS = 1_000;
 
+/**
+ * Where nothing that is counted has happened, the servers are asked again after so long: agents that ask together are
+ * answered by one walk. What is not counted (a list that becomes old, a stream that breaks) is seen so much later, a hundredth of the
+ * age that is borne of any list.
+ */
+const QUIET_MS = 10;
+
+/** A walk over the servers that found nothing to wait for. */
+interface QuietWalk {
+  readonly servers: readonly ServerHandle[];
+  readonly kind: ListKind;
+  readonly count: number;
+  readonly atMs: number;
+}
+
 /** Until when a first list is worth a wait: once for each server, so that one that hangs holds up nobody for long. */
 export class FirstLists {
   /** At most an entry for each server that has not been read. */
   readonly #until = new Map<string, number>();
 
   readonly #isEmpty: (server: string, kind: ListKind) => boolean;
+
+  /** The last one. Nearly all lists that agents ask for are of one kind, and of all servers. */
+  #quiet: QuietWalk | undefined;
 
   /** `isEmpty` says of which servers nothing of a list is known. */
   constructor(isEmpty: (server: string, kind: ListKind) => boolean) {
@@ -44,9 +62,11 @@ export class FirstLists {
 
   /**
    * What a list that an agent asks for waits for: readings of those that may be old, and first tries. Undefined where it can
-   * be answered at once, as nearly always: that is seen in one walk over the servers, which makes nothing.
+   * be answered at once, as nearly always: that is seen in one walk over the servers, or none where `events` has counted nothing
+   * since the last.
    */
-  waitFor(servers: readonly ServerHandle[], kind: ListKind, nowMs: number): ListWait | undefined {
+  waitFor(servers: readonly ServerHandle[], kind: ListKind, nowMs: number, events?: ListEvents): ListWait | undefined {
+    if (events !== undefined && this.#isQuiet(servers, kind, nowMs, events)) return undefined;
     let readings: Promise<void>[] | undefined;
     let isUnread = this.#until.size > 0;
     for (const server of servers) {
@@ -59,7 +79,15 @@ export class FirstLists {
     }
     const tries = isUnread ? this.tries(servers, kind, nowMs) : [];
     if (tries.length > 0) return { readings: [...(readings ?? []), ...tries], withinMs: FIRST_LIST_MS };
-    return readings && { readings, withinMs: RENEWAL_MS };
+    if (readings !== undefined) return { readings, withinMs: RENEWAL_MS };
+    if (events !== undefined) this.#quiet = { servers, kind, count: events.count, atMs: nowMs };
+    return undefined;
+  }
+
+  #isQuiet(servers: readonly ServerHandle[], kind: ListKind, nowMs: number, { count }: ListEvents): boolean {
+    const last = this.#quiet;
+    if (last === undefined || last.servers !== servers || last.kind !== kind) return false;
+    return last.count === count && nowMs - last.atMs < QUIET_MS;
   }
 
   /** The first tries that are worth a wait now, of those servers that are known to have nothing yet. */

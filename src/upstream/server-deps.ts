@@ -53,6 +53,8 @@ export interface ServerDeps {
   readonly agents?: AgentProfiles | undefined;
   /** The one agent that the gateway was started by and for; undefined where there is none. */
   readonly soleAgent?: () => AgentProfile | undefined;
+  /** Counts for all servers what may have changed a list. */
+  readonly listEvents?: { count: number } | undefined;
   /** `facts` are what the text says, for a program: the server's name among them. */
   readonly log: (level: "info" | "warn", text: string, facts: Readonly<Record<string, unknown>>) => void;
   /** How addresses are reached. By default it is over our own network. */

@@ -14,6 +14,7 @@ import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { deferred } from "../runtime/wait.js";
 import { readCard } from "./card.js";
 import type { AboutTask } from "./connection/from-server.js";
+import type { CallCount } from "./connection/in-flight.js";
 import { ServerDriver, type ToolsRead } from "./driver.js";
 import { declared, EVERY_CAPABILITY, shareable } from "./era/handshake.js";
 import { type EraMemory, ProcessEras } from "./era/verdict.js";
@@ -60,7 +61,7 @@ export class UpstreamServer implements ServerHandle {
   readonly #isPinned: boolean;
   readonly #rereads: Rereads;
   readonly #renewals: Renewals;
-  readonly #calls = { ended: 0 };
+  readonly #calls: CallCount;
   readonly #hashes = new Map<ListKind, string>();
   readonly #breaker: Breaker;
   readonly #repeatable: Repeatable;
@@ -89,6 +90,7 @@ export class UpstreamServer implements ServerHandle {
     this.isolation = spec.isolation;
     this.#isPinned = spec.trust === "pinned";
     this.#deps = deps;
+    this.#calls = { ended: 0, listEvents: deps.listEvents };
     this.#redactor = redactorFor(spec.target);
     this.#after = after;
     this.#breaker = new Breaker(spec.supervision.breaker, {

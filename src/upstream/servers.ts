@@ -25,6 +25,7 @@ export class ServerPool implements Servers {
   #misconfigured = new Map<string, MisconfiguredServer>();
   /** Each list that is asked for walks them all. Undefined once one of them is another. */
   #handles: readonly ServerHandle[] | undefined;
+  readonly listEvents = { count: 0 };
   readonly #stopping = new Set<Promise<void>>();
   readonly #toStart: UpstreamServer[] = [];
   #starting = 0;
@@ -32,7 +33,7 @@ export class ServerPool implements Servers {
   #ticker: NodeJS.Timeout | undefined;
 
   constructor(deps: ServerDeps) {
-    this.#deps = deps;
+    this.#deps = { ...deps, listEvents: this.listEvents };
   }
 
   /**

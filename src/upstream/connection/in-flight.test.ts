@@ -250,6 +250,14 @@ it("calls that are lost with their connection end in the order in which they wer
   expect(ended).toEqual(sent);
 });
 
+it("an agent's call that ends is counted, for its server and for all of them, and one of the gateway's own is not [menu-current]", async () => {
+  const connection = connect();
+  for (const caller of [new Agent("ada"), new Agent("bob"), undefined]) begin(connection, caller);
+  expect(stage.calls).toEqual({ ended: 0, listEvents: { count: 0 } });
+  await connection.close();
+  expect(stage.calls).toEqual({ ended: 2, listEvents: { count: 2 } });
+});
+
 describe("calls in flight", () => {
   const agentOf = (id: string) => Object.assign(new Agent(id), { principal: { id, role: "default" } });
   /** How many of `count` calls are taken. */

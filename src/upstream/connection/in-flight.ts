@@ -308,6 +308,8 @@ export interface CallReturns {
 export interface CallCount {
   /** Counts the calls of agents that have ended. */
   ended: number;
+  /** What counts them with those of all other servers. */
+  readonly listEvents?: { count: number } | undefined;
 }
 
 /**
@@ -384,7 +386,9 @@ export class CallEndings {
   #settle(pending: PendingCall): void {
     this.#inFlight.delete(pending);
     pending.link.forget(pending);
-    if (pending.call.caller !== undefined) this.#count.ended++;
+    if (pending.call.caller === undefined) return;
+    this.#count.ended++;
+    if (this.#count.listEvents !== undefined) this.#count.listEvents.count++;
   }
 
   /** The call as it may be sent again; undefined where it had to be answered here. */

@@ -7,7 +7,7 @@ import { Renewals } from "./renewals.js";
 
 /** What was looked at of a server whose tools were read at 0. */
 function looking(ttlMs: number | undefined) {
-  const calls = { ended: 0 };
+  const calls = { ended: 0, listEvents: { count: 0 } };
   const at = { nowMs: 0, gaps: 0, looks: 0 };
   const look = <T>(value: T): T => {
     at.looks++;
@@ -57,5 +57,20 @@ it("its server is looked at once it is old, a call has ended, a change was annou
     change(one);
     void one.renewals.renew("tools", "asked");
     expect(one.at.looks).toBeGreaterThan(0);
+  }
+});
+
+it("whatever makes it worth a look, but for time and what is not heard, is counted for all servers together [menu-current]", () => {
+  const events: ((of: ReturnType<typeof looking>["renewals"]) => void)[] = [
+    (renewals) => renewals.changed("tools"),
+    (renewals) => renewals.begun("tools"),
+    (renewals) => renewals.ended("tools", false, undefined),
+    (renewals) => renewals.failed("tools"),
+  ];
+  for (const event of events) {
+    const { renewals, calls } = looking(undefined);
+    const { count } = calls.listEvents;
+    event(renewals);
+    expect(calls.listEvents.count).toBe(count + 1);
   }
 });

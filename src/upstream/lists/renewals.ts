@@ -8,8 +8,8 @@ import type { ServerLists } from "./lists.js";
 export interface RenewalsOptions {
   readonly lists: ServerLists;
   readonly now: () => number;
-  /** Counts the calls of agents that have ended at the server; the connection counts. */
-  readonly calls: { readonly ended: number };
+  /** Counts the calls of agents that have ended at the server; the connection counts. `listEvents` counts for all servers. */
+  readonly calls: { readonly ended: number; readonly listEvents?: { count: number } | undefined };
   /** Where to read from, without anything being started; undefined where that cannot be, or the list is not had. */
   reader(kind: ListKind): CallSender | undefined;
   read(reader: CallSender, kind: ListKind, isAwaited: boolean): Promise<void>;
@@ -46,26 +46,31 @@ export class Renewals {
     if (reader === undefined) return undefined;
     const verdict = this.#knownOf(kind).age[why](nowMs, this.#facts(kind));
     if (verdict === "known") return undefined;
+    this.#happened();
     return verdict === "wait" ? lists.pending(kind) : this.#options.read(reader, kind, true);
   }
 
   /** The server announces a change of the list. */
   changed(kind: ListKind): void {
+    this.#happened();
     this.#knownOf(kind).age.changed();
   }
 
   begun(kind: ListKind): void {
+    this.#happened();
     this.#knownOf(kind).age.begun(this.#options.now(), this.#options.calls.ended, this.#options.gaps(kind));
   }
 
   /** `ttlMs` is undefined where the server said nothing of the kind. */
   ended(kind: ListKind, isNew: boolean, ttlMs: number | undefined): void {
+    this.#happened();
     const known = this.#knownOf(kind);
     known.ttlMs = ttlMs;
     known.age.ended(isNew);
   }
 
   failed(kind: ListKind): void {
+    this.#happened();
     this.#knownOf(kind).age.ended(false);
   }
 
@@ -77,6 +82,11 @@ export class Renewals {
       const reader = this.#options.reader(kind);
       if (reader !== undefined && age.isDue(nowMs, this.#facts(kind))) void this.#options.read(reader, kind, false);
     }
+  }
+
+  #happened(): void {
+    const { listEvents } = this.#options.calls;
+    if (listEvents !== undefined) listEvents.count++;
   }
 
   #facts(kind: ListKind): ListFacts {
