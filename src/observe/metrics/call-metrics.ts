@@ -69,6 +69,8 @@ export class CallMetrics implements CallSink {
   readonly #eventMetrics: EventMetrics;
   /** Those that were called; ServerLabels bounds them. */
   readonly #known = new Map<string, KnownServer>();
+  /** Where requests that no server was asked for are counted that succeed, by method: lists are most of them. */
+  readonly #answered = new Map<string, Distribution>();
   /** By role, and by what the agent is called here. */
   readonly #requestsOf = new Map<string, Map<string, { count: number }>>();
   readonly #ours = this.own.own([]) as Distribution;
@@ -87,8 +89,9 @@ export class CallMetrics implements CallSink {
   take(record: CallRecord): void {
     const { server, cache, bytes, mended, refusedBy, outcome } = record;
     this.#ours.add(ownMs(record) / 1_000);
-    if (server !== undefined && outcome === "ok") this.#succeeded(record, server);
-    else this.#counted(record);
+    if (outcome !== "ok") this.#counted(record);
+    else if (server === undefined) this.#answeredHere(record);
+    else this.#succeeded(record, server);
     this.#requested(record);
     if (cache === "hit" || cache === "miss" || cache === "coalesced") {
       this.cache.add([
@@ -132,6 +135,19 @@ export class CallMetrics implements CallSink {
     }
     series.asSeen.add(record.ms / 1_000);
     if (isSent) series.atServer?.add(record.serverMs / 1_000);
+  }
+
+  /** At most as many as there are methods of the convention; the others are counted together. */
+  #answeredHere(record: CallRecord): void {
+    const { method, ms, serverMs } = record;
+    const known = serverMs > 0 ? undefined : this.#answered.get(method);
+    if (known !== undefined) {
+      known.add(ms / 1_000);
+      return;
+    }
+    this.#counted(record);
+    const own = KNOWN_METHODS.has(method) ? this.durations.own(this.#labels(record, undefined, undefined)) : undefined;
+    if (own !== undefined) this.#answered.set(method, own);
   }
 
   #counted(record: CallRecord): void {

@@ -266,6 +266,24 @@ describe("what is counted of calls and servers [metrics-agree]", () => {
     expect(metrics.folded).toBe(100);
   });
 
+  it("counts what no server was asked for by its method, methods that are made up by one word, and failures apart", () => {
+    const { metrics } = counting();
+    const own = (more: Partial<CallRecord>) => metrics.take(record({ server: undefined, tool: undefined, ...more }));
+    for (const ms of [1, 2, 4]) own({ method: "tools/list", ms });
+    own({ method: "tools/list", outcome: "denied" });
+    for (let i = 0; i < 2; i++) own({ method: `made/up-${i}` });
+    const counted = [...metrics.durations.values()].map(([labels, { counts, sum }]) => [
+      labels.flatMap(([, value]) => value ?? []),
+      counts.reduce((total, count) => total + count, 0),
+      sum,
+    ]);
+    expect(counted).toEqual([
+      [["tools/list"], 3, expect.closeTo(0.007)],
+      [["tools/list", "denied"], 1, expect.closeTo(0.003)],
+      [[expect.any(String)], 2, expect.closeTo(0.006)],
+    ]);
+  });
+
   it("is the same whether a call finds its series made or not", () => {
     const { metrics } = counting();
     for (let i = 0; i < 3; i++) metrics.take(record({ cache: "hit" }));
