@@ -4,7 +4,7 @@
 import type { Freshness, Listed, ListKind } from "../../contracts/upstream.js";
 import { forgetCanonical } from "../../protocol/canonical.js";
 import { Fault } from "../../protocol/errors.js";
-import { ErrorCode } from "../../protocol/jsonrpc.js";
+import { ErrorCode, type JsonObject } from "../../protocol/jsonrpc.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
 import { messageOf, sentence } from "../../runtime/expected-error.js";
 import { type CallSender, ServerError } from "../link/own-call.js";
@@ -62,6 +62,8 @@ export class ServerLists {
   readonly #events: ServerListsEvents;
   readonly #busy = new Map<ListKind, Busy>();
   readonly #read = new Set<ListKind>();
+  /** The entries of each list as it was read last. Whoever is told of the list holds the same texts. */
+  readonly #texts = new Map<ListKind, readonly string[]>();
   readonly #faults = new Map<ListKind, string>();
   /** Those of the faults that are nobody's answer. */
   readonly #unreached = new Set<ListKind>();
@@ -161,7 +163,8 @@ export class ServerLists {
       }
       const reader = new FreshnessReader();
       const signal = AbortSignal.timeout(LIST_MS);
-      const items = await readList(sender, kind, signal, (result) => reader.page(result), kind === "tools");
+      const onPage = (result: JsonObject) => reader.page(result);
+      const items = await readList(sender, kind, signal, onPage, kind === "tools", this.#texts.get(kind));
       this.#ended(kind, items, reader.freshness, reader.promisedMs);
     } catch (error) {
       // Some servers declare `resources` and know nothing of templates: an empty list, not a fault.
@@ -181,6 +184,10 @@ export class ServerLists {
     this.#read.add(kind);
     this.#faults.delete(kind);
     this.#unreached.delete(kind);
+    this.#texts.set(
+      kind,
+      items.map(({ json }) => json),
+    );
     this.#events.onList(kind, items, freshness, promisedMs);
     for (const item of items) forgetCanonical(item);
   }

@@ -63,7 +63,8 @@ export function changedKinds(method: string): readonly ListKind[] {
 
 /**
  * `onPage` is shown each page's result: what it says beside its entries. `prepares`: somebody compares the definitions
- * with their pins, for whom that is made ready here, turn by turn.
+ * with their pins, for whom that is made ready here, turn by turn; `before` are the texts of the last reading, of which that
+ * is known: most readings bring the same ones again.
  */
 export async function readList(
   sender: CallSender,
@@ -71,6 +72,7 @@ export async function readList(
   signal: AbortSignal,
   onPage?: (result: JsonObject) => void,
   prepares = false,
+  before: readonly string[] = [],
 ): Promise<Listed[]> {
   const items: Listed[] = [];
   let cursor: string | undefined;
@@ -87,12 +89,16 @@ export async function readList(
     const elements = scanElements(list, 0, room);
     if (elements.length < room && list.slice(elements.at(-1)?.end ?? 1).trim() !== "]") throw notJson(METHOD[kind]);
     for (const { start, end } of elements) {
-      const json = withinBounds(list.slice(start, end));
+      const text = withinBounds(list.slice(start, end));
+      const known = before[items.length];
+      const isKnown = known === text;
+      // The text of the last reading is the one that others hold: this one, and the page that it is a part of, can go.
+      const json = isKnown ? known : text;
       const value = parsed(json, METHOD[kind]);
       // What is no object has no name either, and is left out for that, by those who say so.
       const item: Listed = { json, value: isObject(value) ? value : {} };
       items.push(item);
-      if (prepares && isObject(value)) prepareCanonical(item);
+      if (prepares && !isKnown && isObject(value)) prepareCanonical(item);
       // What is short is judged in one turn, and mostly not at all: most readings bring what is known.
       if (elements.length > ITEMS_A_TURN && isObject(value)) prepareJudgement(kind, json, value);
       if (items.length % ITEMS_A_TURN === 0) await ownTurn();
