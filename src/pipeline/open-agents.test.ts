@@ -1,6 +1,6 @@
 // Who hears of what a server says outside a call.
 
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Caller, NotificationText } from "../contracts/caller.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
@@ -178,6 +178,37 @@ describe("updates of resources", () => {
     sessions.subscribe("bob", "open", "file:///a");
     sessions.notify("open", updated("file:///a"), ada, (session) => session === ada);
     expect(heard()).toEqual([["resources/updated file:///a"], [], []]);
+  });
+
+  it("cost what those who hear of them cost, however many others have subscribed to something else [bounded]", () => {
+    let looks = 0;
+    sessions = new OpenAgents(() => ++looks > 0);
+    const all = Array.from({ length: 2_000 }, (_, n) => new Listener(`agent ${n}`));
+    for (const [n, one] of all.entries()) {
+      sessions.open(one, undefined);
+      for (let i = 0; i < 5; i++) sessions.subscribe(one.sessionKey, "open", `file:///${n}/${i}`);
+    }
+    const starts = vi.spyOn(String.prototype, "startsWith");
+    sessions.notify("open", updated("file:///7/3/deep?er"), undefined);
+    sessions.notify("open", updated("file:///nobody"), undefined);
+    const compared = starts.mock.calls.length;
+    starts.mockRestore();
+    expect(all.filter(({ heard }) => heard.length > 0)).toEqual([all[7]]);
+    expect({ looks, compared }).toEqual({ looks: 1, compared: 0 });
+  });
+
+  it("are heard once by whoever has subscribed to a part, and to a part of it", () => {
+    for (const uri of ["file:///", "file:///a", "file:///a/b"]) sessions.subscribe("ada", "open", uri);
+    sessions.subscribe("bob", "open", "file:///a");
+    sessions.notify("open", updated("file:///a/b"), undefined);
+    sessions.unsubscribe("ada", "open", "file:///a");
+    sessions.close("bob");
+    sessions.notify("open", updated("file:///a"), undefined);
+    expect(heard()).toEqual([
+      ["resources/updated file:///a/b", "resources/updated file:///a"],
+      ["resources/updated file:///a/b"],
+      [],
+    ]);
   });
 
   it("without a URI are for whoever's call they came in", () => {

@@ -6,14 +6,13 @@ import type { ListKind } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { isAtLeast, isLoggingLevel, LOGGING_LEVELS, type LoggingLevel } from "../protocol/log-levels.js";
 import { makeNotification, type NotificationMessage } from "../protocol/message.js";
-import { coversUri } from "../protocol/resource-uris.js";
+import { MAX_URI_CHARS } from "../protocol/resource-uris.js";
 import { SharedRoom } from "../runtime/memory/shared-room.js";
 import { MIB } from "../runtime/sizes.js";
+import { Listeners } from "./listeners.js";
 
 /** So many subscriptions may one session have. An editor with every file of a project open stays far below. */
 const MAX_SUBSCRIPTIONS = 5_000;
-/** A URI is a line; one that is longer is found in no template either. */
-const MAX_URI_CHARS = 8_192;
 /**
  * What subscriptions of all sessions take in memory, of which one principal has half: more than a hundred thousand of a common
  * length. They stay for as long as their sessions do.
@@ -48,8 +47,8 @@ export const LIST_CHANGED: Record<ListKind, NotificationText> = {
 export class OpenAgents {
   readonly #members = new Map<string, Member>();
   readonly #sees: (session: Caller, server: string) => boolean;
-  /** Who has subscribed to what of ours, by URI: writes end by the thousand, and hardly anybody watches them. */
-  readonly #ofOurs = new Map<string, Set<Member>>();
+  /** Who has subscribed to what, by server. Updates come by the thousand, and hardly anybody listens to most of them. */
+  readonly #listeners = new Map<string, Listeners<Member>>();
   readonly #room = new SharedRoom(() => SUBSCRIBED_BYTES);
 
   /** `sees`: whether the session's principal may know of a server. */
@@ -69,9 +68,11 @@ export class OpenAgents {
     for (const [server, uris] of session.subscribed ?? []) {
       member.subscriptions.set(server, new Set(uris));
       member.subscribed += uris.size;
-      for (const uri of uris) this.#room.change(session.principal.id, bytesOf(uri));
+      for (const uri of uris) {
+        this.#room.change(session.principal.id, bytesOf(uri));
+        this.#watch(server, uri, member);
+      }
     }
-    for (const uri of member.subscriptions.get(OURS) ?? []) this.#watch(uri, member);
     this.#members.set(session.sessionKey, member);
   }
 
@@ -81,9 +82,9 @@ export class OpenAgents {
     this.#members.delete(sessionKey);
     if (member === undefined) return [];
     const left: [string, string][] = [];
-    for (const uri of member.subscriptions.get(OURS) ?? []) this.#unwatch(uri, member);
     for (const [server, uris] of member.subscriptions) {
       for (const uri of uris) {
+        this.#unwatch(server, uri, member);
         this.#room.change(member.session.principal.id, -bytesOf(uri));
         left.push([server, uri]);
       }
@@ -146,7 +147,7 @@ export class OpenAgents {
     this.#room.change(id, bytesOf(uri));
     member.subscribed++;
     member.subscriptions.set(server, uris.add(uri));
-    if (server === OURS) this.#watch(uri, member);
+    this.#watch(server, uri, member);
     member.session.setSubscribed?.(member.subscriptions);
     return "new";
   }
@@ -157,7 +158,7 @@ export class OpenAgents {
     if (member === undefined || uris?.delete(uri) !== true) return;
     this.#room.change(member.session.principal.id, -bytesOf(uri));
     member.subscribed--;
-    if (server === OURS) this.#unwatch(uri, member);
+    this.#unwatch(server, uri, member);
     if (uris.size === 0) member.subscriptions.delete(server);
     member.session.setSubscribed?.(member.subscriptions);
   }
@@ -167,27 +168,31 @@ export class OpenAgents {
     subscribe: (sessionKey: string, uri: string): "new" | "known" | "full" => this.subscribe(sessionKey, OURS, uri),
     unsubscribe: (sessionKey: string, uri: string): void => this.unsubscribe(sessionKey, OURS, uri),
     updated: (uri: string): void => {
-      const members = this.#ofOurs.get(uri);
+      const members = this.#listeners.get(OURS)?.of(uri);
       if (members === undefined) return;
       const told = makeNotification("notifications/resources/updated", { uri });
       for (const { session } of members) session.notify(told);
     },
   };
 
-  #watch(uri: string, member: Member): void {
-    this.#ofOurs.set(uri, (this.#ofOurs.get(uri) ?? new Set()).add(member));
+  #watch(server: string, uri: string, member: Member): void {
+    let listeners = this.#listeners.get(server);
+    if (listeners === undefined) {
+      listeners = new Listeners();
+      this.#listeners.set(server, listeners);
+    }
+    listeners.add(uri, member);
   }
 
-  #unwatch(uri: string, member: Member): void {
-    const members = this.#ofOurs.get(uri);
-    if (members?.delete(member) === true && members.size === 0) this.#ofOurs.delete(uri);
+  #unwatch(server: string, uri: string, member: Member): void {
+    const listeners = this.#listeners.get(server);
+    listeners?.delete(uri, member);
+    if (listeners?.isEmpty === true) this.#listeners.delete(server);
   }
 
   /** Whether one of those that `isFor` names has subscribed. */
   hasSubscriber(server: string, uri: string, isFor: (session: Caller) => boolean): boolean {
-    for (const { session, subscriptions } of this.#members.values()) {
-      if (subscriptions.get(server)?.has(uri) === true && isFor(session)) return true;
-    }
+    for (const { session } of this.#listeners.get(server)?.of(uri) ?? []) if (isFor(session)) return true;
     return false;
   }
 
@@ -308,17 +313,19 @@ export class OpenAgents {
       caller?.notify(message);
       return;
     }
-    this.#all(server, ({ session, subscriptions }) => {
-      const uris = subscriptions.get(server);
+    for (const member of this.#listeners.get(server)?.hearing(uri) ?? []) {
       // What another session's own process has is none of this one's.
-      if (uris !== undefined && coversUri(uris, uri) && isFor(session)) session.notify(message);
-    });
+      if (this.#isAt(member, server) && isFor(member.session)) member.session.notify(message);
+    }
   }
 
   #all(server: string, act: (member: Member) => void): void {
-    for (const member of this.#members.values()) {
-      if ((member.scope ?? server) === server && this.#sees(member.session, server)) act(member);
-    }
+    for (const member of this.#members.values()) if (this.#isAt(member, server)) act(member);
+  }
+
+  /** Whether the server is at the member's path, and its principal may know of it. */
+  #isAt({ scope, session }: Member, server: string): boolean {
+    return (scope ?? server) === server && this.#sees(session, server);
   }
 }
 
