@@ -53,6 +53,46 @@ class Ear implements SocketEvents {
   }
 }
 
+describe("many small messages that come with one read", () => {
+  const flooded = () => {
+    const ws = Object.assign(new EventEmitter(), { isPaused: true, bufferedAmount: 0, readyState: 1 });
+    const terminate = () => ws.emit("close", 1006, Buffer.alloc(0));
+    const pause = { pause: () => (ws.isPaused = true), resume: () => (ws.isPaused = false), terminate };
+    const socket = new Socket(Object.assign(ws, pause) as never, { bytesRead: 0 } as never, "none");
+    cleanups.push(() => void ws.emit("close", 1000, Buffer.alloc(0)));
+    const ear = new Ear();
+    socket.attach(ear);
+    return { ws, socket, ear };
+  };
+  const texts = Array.from({ length: 1_000 }, (_, n) => `${n}`);
+
+  it("are taken some in each turn, in order, nothing is read meanwhile, and the end comes behind them [bounded]", async () => {
+    const { ws, ear } = flooded();
+    for (const text of texts) ws.emit("message", Buffer.from(text));
+    ws.emit("close", 1000, Buffer.alloc(0));
+    const seen: number[] = [];
+    for (let before = 0; ear.ends.length === 0; before = ear.messages.length) {
+      seen.push(ear.messages.length - before);
+      expect(ws.isPaused).toBe(true);
+      await new Promise(setImmediate);
+    }
+    expect(Math.max(...seen)).toBeLessThanOrEqual(128);
+    expect(ear.messages).toEqual(texts);
+    expect([ear.ends, ws.isPaused]).toEqual([["the peer closed it"], false]);
+  });
+
+  it("are forgotten where the socket is destroyed for one of them", async () => {
+    const { ws, socket, ear } = flooded();
+    vi.spyOn(ear, "onMessage").mockImplementation((bytes) => {
+      if (ear.messages.push(bytes.toString()) === 300) socket.destroy("it says too much");
+    });
+    for (const text of texts) ws.emit("message", Buffer.from(text));
+    while (ear.ends.length === 0) await new Promise(setImmediate);
+    for (let n = 0; n < 10; n++) await new Promise(setImmediate);
+    expect([ear.messages.length, ear.ends]).toEqual([300, ["it says too much"]]);
+  });
+});
+
 describe("large messages of many sockets", () => {
   it("are read in turns: who sent one waits until those of others were, and small ones never do [bounded]", async () => {
     const sockets = Array.from({ length: 8 }, () => {

@@ -3,6 +3,7 @@
 
 import type { EventEmitter } from "node:events";
 import { KIB, MIB } from "../runtime/sizes.js";
+import { messageTurns } from "../runtime/turns/message-turns.js";
 import { turns } from "../runtime/turns/turns.js";
 import { MAX_MESSAGE_BYTES, MAX_UNACKED_BYTES, PING_MS, SILENCE_MS } from "./limits.js";
 
@@ -114,6 +115,10 @@ export class Socket {
   #saidGoodbye: boolean = false;
   #wasRefused: boolean = false;
   #whenGone: ((why: string) => void) | undefined;
+  /** What came with the last reads and is for the next turns. No more is read meanwhile, so it is not more than those brought. */
+  #late: Buffer[] = [];
+  /** The end came behind it. */
+  #lateClose: (() => void) | undefined;
 
   /** Takes a WebSocket that is open, and the connection that carries it. Nothing is read before attach(). */
   constructor(ws: OpenWebSocket, wire: Wire, mask: FrameMask) {
@@ -220,21 +225,55 @@ export class Socket {
   /** Ends it at once, as a broken network would. */
   destroy(why: string): void {
     this.#closedBefore ??= why;
+    this.#late = [];
     this.#ws.terminate();
+  }
+
+  /** One read may bring thousands of small messages: those for which this turn has no time come in the next ones. */
+  #onMessage(data: Buffer): void {
+    if (this.#late.length === 0 && messageTurns.take(data.length)) {
+      this.#take(data);
+      return;
+    }
+    // Also where it was read on for a goodbye.
+    this.#ws.pause();
+    if (this.#late.push(data) === 1) messageTurns.wait(this.#takeLate);
   }
 
   /**
    * One turn of the event loop would read some large messages of each connection that has them. So who sent one is read on when the
    * large ones of others had their turns.
    */
-  #onMessage(data: Buffer): void {
+  #take(data: Buffer): void {
     this.#events.onMessage(data);
     if (turns.take(data.length, this.#readOn) || this.#gone || this.#goodbye !== undefined) return;
     this.#ws.pause();
   }
 
   /** One function for all turns. */
-  readonly #readOn = (): void => this.#ws.resume();
+  readonly #readOn = (): void => {
+    if (this.#late.length === 0) this.#ws.resume();
+  };
+
+  /** One function for all turns. */
+  readonly #takeLate = (): void => {
+    const late = this.#late;
+    let taken = 0;
+    for (const data of late) {
+      if (!messageTurns.take(data.length)) break;
+      taken++;
+      this.#take(data);
+      // It was destroyed for what it said.
+      if (this.#late !== late) break;
+    }
+    late.splice(0, taken);
+    if (this.#late.length > 0) {
+      messageTurns.wait(this.#takeLate);
+      return;
+    }
+    this.#ws.resume();
+    this.#lateClose?.();
+  };
 
   /** The callback of every send; one function for all messages. */
   readonly #written = (): void => {
@@ -308,6 +347,10 @@ export class Socket {
 
   #close(code: number, reason: Buffer): void {
     if (this.#gone) return;
+    if (this.#late.length > 0) {
+      this.#lateClose = () => this.#close(code, reason);
+      return;
+    }
     this.#gone = true;
     clearInterval(this.#pings);
     clearTimeout(this.#goodbye);
