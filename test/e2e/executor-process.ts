@@ -21,8 +21,14 @@ export interface ExecutorProcess {
 }
 
 /** With the right to reach this machine, where all fixtures are, or what `allow` names instead. */
-export function startExecutor(args: readonly string[], token?: string, allow = "127.0.0.1"): ExecutorProcess {
-  const { TOOLWAY_TOKEN: _, ...inherited } = process.env;
+export function startExecutor(
+  args: readonly string[],
+  token?: string,
+  allow = "127.0.0.1",
+  more: Readonly<Record<string, string>> = {},
+): ExecutorProcess {
+  const { TOOLWAY_TOKEN: _, ...own } = process.env;
+  const inherited = { ...own, ...more };
   const env = token === undefined ? inherited : { ...inherited, TOOLWAY_TOKEN: token };
   const auth = token === undefined ? ["--no-auth"] : [];
   const line = [cli, "executor", ...args, "--allow", allow, ...auth];

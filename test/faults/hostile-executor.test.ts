@@ -4,13 +4,14 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Gateway, isAlive, startGateway, until } from "../e2e/harness.js";
+import { type Gateway, isAlive, startGateway, temporaryDirectory, until } from "../e2e/harness.js";
 import { callTool, hasTool } from "../e2e/operator.js";
 import { type HttpWire, openHttpWire } from "../e2e/wire.js";
 import { callText, faultServer, toolCall } from "./gateway.js";
 import { type Asked, type HostileExecutor, jsonHeaders, resultText, startHostile } from "./hostile-executor.js";
 import { figure } from "./length.js";
 import { linux, MB, megabytes, peakRss, report, resetPeak, rss } from "./measure.js";
+import { expectShortOwnTurn, type Turns, watchedTurns } from "./turns.js";
 
 const MIB = 1024 * 1024;
 /** Some deeds wait it out; what is answered well takes three seconds and more with a fifth of a core. */
@@ -217,13 +218,15 @@ const ALL = [...DEEDS, ...HARMLESS, ...LASTING];
 let hostile: HostileExecutor;
 let gateway: Gateway;
 let wire: HttpWire;
+let turns: Turns;
 /** Ids of calls are not used twice at once. */
 let asked = 0;
 
 beforeAll(async () => {
   hostile = await startHostile(["fine", "smuggle", "tiny", "asks", ...ALL.map((_, n) => toolName(n))]);
   for (const [n, [, deed]] of ALL.entries()) hostile.deeds.set(toolName(n), deed);
-  gateway = await startGateway({
+  turns = watchedTurns(await temporaryDirectory());
+  const config = {
     executors: { office: { url: hostile.url } },
     mcpServers: {
       plain: faultServer("plain"),
@@ -235,7 +238,8 @@ beforeAll(async () => {
         breaker: { failures: 10_000 },
       },
     },
-  });
+  };
+  gateway = await startGateway(config, { env: turns.env });
   wire = await openHttpWire(gateway.url, "2025-03-26");
   await until("all tools", async () => (await hasTool(gateway.url, "echo")) && (await hasTool(gateway.url, "fine")));
 });
@@ -312,6 +316,7 @@ describe("a hostile executor", () => {
       await wellAgain();
       const before = rss(gateway.pid);
       resetPeak(gateway.pid);
+      turns.begin();
       hostile.deeds.set("tiny", (asked) => {
         asked.head();
         for (let seq = 1; seq <= figure(60_000, 65_000); seq++) asked.delta(seq, " ");
@@ -327,8 +332,13 @@ describe("a hostile executor", () => {
       });
       expect(await callText(wire, "asks")).toBe("fine");
       const growth = peakRss(gateway.pid) - before;
-      report("hostile executor", `tiny pieces and questions: RSS +${megabytes(growth)} at most [bounded]`);
+      const turn = await turns.worst();
+      report(
+        "hostile executor",
+        `tiny pieces and questions: RSS +${megabytes(growth)} at most, longest turn ${turns.text(turn)} [bounded]`,
+      );
       expect(growth).toBeLessThan(MAX_GROWTH);
+      expectShortOwnTurn(turn);
       await unharmed();
     },
   );

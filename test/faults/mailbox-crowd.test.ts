@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { root, startGateway, until } from "../e2e/harness.js";
+import { root, startGateway, temporaryDirectory, until } from "../e2e/harness.js";
 import { toolway } from "../e2e/operator.js";
 import { temporaryFolder } from "../fixtures/folders.js";
 import { closeGateways, start } from "../fixtures/gateways.js";
@@ -13,6 +13,7 @@ import { TestBroker } from "../fixtures/mailbox/test-broker.js";
 import { said } from "../fixtures/processes.js";
 import { figure, full } from "./length.js";
 import { linux, megabytes, report, rss } from "./measure.js";
+import { expectShortOwnTurn, watchedTurns } from "./turns.js";
 
 describe("a crowd of workers", () => {
   const WORKERS = figure(100, 1_000);
@@ -22,11 +23,13 @@ describe("a crowd of workers", () => {
   afterAll(closeBareClients);
 
   it(`of ${WORKERS} at ${MAILBOXES} mailboxes gets each of its answers, and none of another's [crossed-never]`, async () => {
-    const gateway = await startGateway({ mcpServers: {}, mailboxes: {} } as never);
+    const turns = watchedTurns(await temporaryDirectory());
+    const gateway = await startGateway({ mcpServers: {}, mailboxes: {} } as never, { env: turns.env });
     const url = `${gateway.origin.replace("http", "ws")}/mailboxes`;
     const sharers = await inTurns(MAILBOXES, (n) => BareClient.connect(url, `box-${n}`, ""));
     const answering = sharers.map((one) => answer(one).catch((error: Error) => error.message));
     const workers = await inTurns(WORKERS, (n) => BareClient.connect(url, `worker-${n}`, ""));
+    turns.begin();
     const started = performance.now();
     await Promise.all(
       workers.map(async (worker, n) => {
@@ -48,10 +51,13 @@ describe("a crowd of workers", () => {
       }),
     );
     const seconds = (performance.now() - started) / 1000;
+    const turn = await turns.worst();
     report(
       "mailboxes",
-      `${WORKERS} workers at ${MAILBOXES} mailboxes: ${WORKERS * CALLS} calls in ${seconds.toFixed(1)} s`,
+      `${WORKERS} workers at ${MAILBOXES} mailboxes: ${WORKERS * CALLS} calls in ${seconds.toFixed(1)} s, ` +
+        `longest turn ${turns.text(turn)} [crossed-never]`,
     );
+    expectShortOwnTurn(turn);
     closeBareClients();
     for (const why of await Promise.all(answering)) expect(why).toContain("closed");
     await gateway.stop();

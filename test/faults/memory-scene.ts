@@ -8,7 +8,7 @@ import { createToken } from "../e2e/operator.js";
 import { INITIALIZED, initialize, post } from "../e2e/wire.js";
 import { faultServer, toolCall } from "./gateway.js";
 import { MB, megabytes, peakRss, report, resetPeak, rss } from "./measure.js";
-import { watchedTurns } from "./turns.js";
+import { expectShortOwnTurn, watchedTurns } from "./turns.js";
 
 /** What an attack may cost above an idle gateway: limits.heldBytes is half of it, the rest are copies and garbage. */
 export const RSS_GROWTH = 256 * MB;
@@ -55,9 +55,8 @@ export async function openAgent(gateway: Gateway, authorization: string): Promis
 }
 
 /**
- * A gateway that is warm, an attacker and an honest agent. `told` says what an attack cost, and how long a turn of the
- * gateway took since the one before. That is not judged: where thousands of connections come in one turn, Node accepts
- * and reads all of them in it, and V8 collects what they leave.
+ * A gateway that is warm, an attacker and an honest agent. `told` says what an attack cost, and judges how long a turn of the
+ * gateway took since the one before, without what Node and V8 had of it.
  */
 export async function scene(
   mcpServers: Record<string, ServerEntry>,
@@ -77,13 +76,14 @@ export async function scene(
   resetPeak(gateway.pid);
   turns.begin();
   const told: Told = async (what, growth, served, more = "") => {
-    const turn = await turns.longest();
+    const turn = await turns.worst();
     report(
       what,
       `RSS at most +${megabytes(growth)}; ${served.calls} calls of another principal meanwhile, ` +
         `the slowest ${Math.round(served.slowestMs)} ms; longest turn ${turns.text(turn)}${more} [bounded]`,
     );
     turns.begin();
+    expectShortOwnTurn(turn);
   };
   return { gateway, attacker, honest, told, growth: () => peakRss(gateway.pid) - before };
 }

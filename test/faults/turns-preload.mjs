@@ -1,8 +1,10 @@
-// Loaded into a gateway by NODE_OPTIONS: writes down how much CPU time the main thread took in one turn of its event
-// loop, each time that is more than before. CPU time, because the machine may be busy with other things. It leaves no
-// garbage, so that memory can be measured beside it.
+// Loaded into a gateway by NODE_OPTIONS: for each turn of its event loop that is not short, writes down how much CPU time
+// the main thread took, how much of that V8's collector had, and how many requests Node began to read in it. CPU time,
+// because the machine may be busy with other things. It leaves next to no garbage, so that memory can be measured beside it.
 
+import { subscribe } from "node:diagnostics_channel";
 import { appendFileSync, openSync, readSync } from "node:fs";
+import { PerformanceObserver, performance } from "node:perf_hooks";
 
 /** Turns are told apart this finely: shorter ones that follow each other count as one. */
 const TICK_MS = 5;
@@ -28,9 +30,28 @@ function clock() {
 if (file !== undefined) {
   const cpuMs = clock();
   let last = cpuMs();
+  let activeBefore = performance.eventLoopUtilization().active;
+  let collectedMs = 0;
+  let requests = 0;
+  const count = (entries) => {
+    for (const { duration } of entries) collectedMs += duration;
+  };
+  const collections = new PerformanceObserver((list) => count(list.getEntries()));
+  collections.observe({ entryTypes: ["gc"] });
+  subscribe("http.server.request.start", () => requests++);
   setInterval(() => {
-    const now = cpuMs();
-    if (now - last > LEAST_MS) appendFileSync(file, `${(now - last).toFixed(1)}\n`);
+    const ms = cpuMs() - last;
+    if (ms > LEAST_MS) {
+      count(collections.takeRecords());
+      // V8 tells a collection's time by the clock on the wall. Where others had the core in this turn, they had it in its
+      // collections too: the collector has as much of its time as the turn had of its own.
+      const active = performance.eventLoopUtilization().active - activeBefore;
+      const collector = Math.min(ms, active > ms ? (collectedMs * ms) / active : collectedMs);
+      appendFileSync(file, `${ms.toFixed(1)} ${collector.toFixed(1)} ${requests}\n`);
+    }
+    collectedMs = 0;
+    requests = 0;
+    activeBefore = performance.eventLoopUtilization().active;
     last = cpuMs();
   }, TICK_MS).unref();
 }
