@@ -123,6 +123,7 @@ export const SAME_ON_ANY_NODE: readonly string[] = [
   "test/e2e/eras-table.test.ts",
   "test/e2e/guard.test.ts",
   "test/e2e/isolation.test.ts",
+  "test/e2e/list-room.test.ts",
   "test/e2e/lists.test.ts",
   "test/e2e/logging.test.ts",
   "test/e2e/mailbox-verbs.test.ts",

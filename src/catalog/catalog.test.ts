@@ -481,6 +481,27 @@ describe("snapshots", () => {
   });
 });
 
+describe("the room for lists", () => {
+  it("is taken by each list that is known, from disk too, and given back with it [bounded]", () => {
+    const catalog = catalogOf({}, { name: "a" }, { name: "b" });
+    const bytes = (...names: string[]) => tools(...names).reduce((sum, { json }) => sum + json.length, 0);
+    catalog.setList("a", "tools", tools("x", "y"));
+    expect(catalog.room.used).toBe(bytes("x", "y"));
+    catalog.setList("a", "tools", tools("x"));
+    catalog.setList("b", "tools", tools("x", "y", "z"));
+    catalog.setList("stranger", "tools", tools("x"));
+    expect(catalog.room.used).toBe(bytes("x") + bytes("x", "y", "z"));
+    const saved = JSON.parse(JSON.stringify(catalog.snapshot("b"))) as unknown;
+    catalog.remove("b");
+    expect(catalog.room.used).toBe(bytes("x"));
+    catalog.restore("b", saved);
+    catalog.restore("b", saved);
+    expect(catalog.room.used).toBe(bytes("x") + bytes("x", "y", "z"));
+    catalog.setServers([{ name: "b" }]);
+    expect(catalog.room.used).toBe(bytes("x", "y", "z"));
+  });
+});
+
 describe("tools whose calls may be kept", () => {
   const kept = (key?: { in: "argument"; path: string[] }) => new Map([[ownToolName("create"), { key }]]);
   const outputSchema = { type: "object", properties: { n: { type: "number" } }, additionalProperties: false };

@@ -11,6 +11,7 @@ import type { BytesReply } from "../protocol/reply.js";
 import { readGlob } from "../runtime/glob.js";
 import { mergeCapabilities, mergeInstructions } from "./introduction.js";
 import { type Item, type ItemList, itemNamed, ownTool, readItems } from "./items.js";
+import { ListRoom } from "./list-room.js";
 import {
   type Entry,
   isMadeFrom,
@@ -98,6 +99,8 @@ export class Catalog {
   };
   readonly #routes = new Map<string | undefined, Routes>();
   readonly #remarks: string[] = [];
+  /** Whoever has read a list asks it before it comes here. */
+  readonly room = new ListRoom();
 
   constructor(options: CatalogOptions) {
     this.#pages = new Pages(options, options.pageSize);
@@ -132,7 +135,7 @@ export class Catalog {
           freshness: known?.freshness ?? new Map<ListKind, Freshness>(),
         });
       }
-      for (const name of before.keys()) if (!this.#servers.has(name)) this.#forgetNames(name);
+      for (const name of before.keys()) if (!this.#servers.has(name)) this.#forget(name);
       this.#assignPrefixes();
     });
   }
@@ -166,10 +169,15 @@ export class Catalog {
       return false;
     }
     const after = this.#remark(readItems(server, kind, listed), before?.isFromBefore === true ? undefined : before);
-    known.lists.set(kind, after);
+    this.#keep(known, kind, after);
     if (before !== undefined && sameTexts(before, after)) return false;
     this.#bump(kind);
     return !sameForAgents(known, kind, before, after);
+  }
+
+  #keep(known: KnownServer, kind: ListKind, list: ItemList): void {
+    known.lists.set(kind, list);
+    this.room.set(known.name, kind, list.bytes);
   }
 
   /** Keeps for the log what is said of a list for the first time. */
@@ -193,7 +201,7 @@ export class Catalog {
       known.intro = undefined;
       known.lists.clear();
       known.freshness.clear();
-      this.#forgetNames(server);
+      this.#forget(server);
     });
   }
 
@@ -481,7 +489,7 @@ export class Catalog {
         this.#kept[kind] = new Map([...this.#kept[kind], [server, restored.names[kind]]]);
       }
     }
-    for (const [kind, list] of restored.lists) if (!known.lists.has(kind)) known.lists.set(kind, list);
+    for (const [kind, list] of restored.lists) if (!known.lists.has(kind)) this.#keep(known, kind, list);
     this.#assignPrefixes();
     for (const kind of LIST_KINDS) this.#bump(kind);
     return true;
@@ -547,7 +555,8 @@ export class Catalog {
     this.#prefixes = assignPrefixes([...this.#servers.keys()], before);
   }
 
-  #forgetNames(server: string): void {
+  #forget(server: string): void {
+    this.room.forget(server);
     this.#prefixHints.delete(server);
     for (const kind of ["tools", "prompts"] as const) {
       const kept = new Map(this.#kept[kind]);

@@ -29,6 +29,8 @@ export interface ItemList {
   readonly problems: readonly string[];
   /** The texts that it was made from. */
   readonly source: readonly string[];
+  /** What those have in all. */
+  readonly bytes: number;
   /** True where a legacy agent gets the output of one of them wrapped. */
   readonly wraps: boolean;
   /** It comes from disk: the server itself has not spoken yet. */
@@ -93,7 +95,21 @@ export function readItems(server: string, kind: ListKind, listed: readonly Liste
     notes.push(`The ${kind} ${of} are more than ${MAX_ITEMS}; the rest is left out.`);
   }
   const wraps = items.some(({ mended }) => mended?.wrapsOutput === true);
-  return { items, notes, problems, source: listed.map(({ json }) => json), wraps, isFromBefore };
+  return {
+    items,
+    notes,
+    problems,
+    source: listed.map(({ json }) => json),
+    bytes: bytesOf(listed),
+    wraps,
+    isFromBefore,
+  };
+}
+
+export function bytesOf(listed: readonly Listed[]): number {
+  let bytes = 0;
+  for (const { json } of listed) bytes += Buffer.byteLength(json);
+  return bytes;
 }
 
 /** The name by which policy and pins know the entry; undefined where it is no tool. */

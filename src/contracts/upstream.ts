@@ -124,6 +124,8 @@ export interface UpstreamEvents {
   onIntro(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void;
   /** A further session at the server is up, for agents of one profile; what the server is was said before. */
   onSession?(server: string, intro: ServerIntro, connection: Upstream): void;
+  /** Why there is no room for a list that was read, as a sentence: then it is not told. Undefined where there is. */
+  listRefusal?(server: string, kind: ListKind, items: readonly Listed[]): string | undefined;
   /** A list was read, after connecting or after list_changed; it may equal the one before. */
   onList(server: string, kind: ListKind, items: readonly Listed[], freshness?: Freshness): void;
   /** The server says that these lists have changed; they are read again. */

@@ -3,6 +3,7 @@
 
 import type { Cache } from "../cache/cache.js";
 import type { Catalog } from "../catalog/catalog.js";
+import { bytesOf } from "../catalog/items.js";
 import type { Caller } from "../contracts/caller.js";
 import type { Pins } from "../contracts/pins.js";
 import type { Servers } from "../contracts/servers.js";
@@ -49,6 +50,10 @@ export class FromServers implements UpstreamEvents {
 
   onSession(server: string, intro: ServerIntro, connection: Upstream): void {
     this.#parts.subscriptions().repeat(server, intro, connection, undefined);
+  }
+
+  listRefusal(server: string, kind: ListKind, items: readonly Listed[]): string | undefined {
+    return this.#parts.catalog.room.refusal(server, kind, bytesOf(items));
   }
 
   onList(server: string, kind: ListKind, items: readonly Listed[], freshness?: Freshness): void {

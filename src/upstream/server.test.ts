@@ -11,7 +11,7 @@ import { SUPERVISED } from "../../test/fixtures/spec.js";
 import type { Caller } from "../contracts/caller.js";
 import { ownName } from "../contracts/names.js";
 import type { ServerSpec } from "../contracts/server-spec.js";
-import type { Listed, ListKind, UpstreamCall } from "../contracts/upstream.js";
+import type { Listed, ListKind, UpstreamCall, UpstreamEvents } from "../contracts/upstream.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type Reply, replyText } from "../protocol/reply.js";
 import { Reaper } from "../runtime/processes/reaper.js";
@@ -63,7 +63,7 @@ interface Seen {
   tools(): number;
 }
 
-function start(spec: ServerSpec): Seen {
+function start(spec: ServerSpec, listRefusal?: UpstreamEvents["listRefusal"]): Seen {
   const reaper = new Reaper({ stateHash: hashStateDir(`server ${process.pid}`), env: process.env });
   const lists: Seen["lists"] = [];
   const logged: string[] = [];
@@ -75,6 +75,7 @@ function start(spec: ServerSpec): Seen {
     },
     events: {
       onIntro: () => {},
+      ...(listRefusal === undefined ? {} : { listRefusal }),
       onList: (_, kind, items) => void lists.push({ kind, items }),
       onNotification: () => {},
       onState: () => {},
@@ -181,6 +182,23 @@ describe("lists", () => {
     await vi.waitFor(() => expect(server.listed).toBe(true), SOON);
     expect(status(server)).toMatchObject({ state: "ready", lastError: undefined, nextTryInMs: undefined, restarts: 0 });
     expect(logged.filter((line) => line.includes("not yet"))).toHaveLength(1);
+  });
+
+  it("for which there is no room are a fault that says so, and what was known stays [bounded] [told-why]", async () => {
+    let isFull = false;
+    const why = "There is no room for it.";
+    const { server, tools } = start(specOf("lists", [fixture("lists")]), (_server, kind) =>
+      isFull && kind === "tools" ? why : undefined,
+    );
+    await server.firstTry;
+    const known = tools();
+    expect(known).toBeGreaterThan(0);
+    isFull = true;
+    await call(server, "a", "announce", { times: 1 });
+    await vi.waitFor(() => expect(status(server).lastError).toBe(`Its tools could not be read: ${why}`), SOON);
+    expect([status(server).state, tools()]).toEqual(["ready", known]);
+    isFull = false;
+    await vi.waitFor(() => expect(status(server).lastError).toBeUndefined(), SOON);
   });
 
   it("that never end cost that server its tools, and no other server", async () => {

@@ -109,6 +109,7 @@ export class UpstreamServer implements ServerHandle {
     });
     this.#lists = new ServerLists({
       onBegin: (kind) => this.#renewals.begun(kind),
+      refusal: (kind, items) => deps.events.listRefusal?.(spec.name, kind, items),
       onList: (kind, items, freshness, promisedMs) => this.#wasRead(kind, items, freshness, promisedMs),
       onFailed: (kind) => this.#renewals.failed(kind),
       onFault: (kind, reason) => faults.failed(kind, reason),

@@ -88,6 +88,41 @@ describe("a list", () => {
   });
 });
 
+describe("a list for which there is no room", () => {
+  const described = (count: number, chars: number): CallSender => {
+    const tools = Array.from({ length: count }, (_, n) => ({ ...tool(n), description: "é".repeat(chars / 2) }));
+    return { send: (call) => call.reply(resultBytes(JSON.stringify({ tools }))), cancel: () => {} };
+  };
+
+  it("is refused where it has more than 8 MiB by itself, and the bound is named [bounded]", async () => {
+    expect(await readList(described(4_000, 2_000), "tools", AbortSignal.timeout(60_000))).toHaveLength(4_000);
+    await expect(readList(described(4_200, 2_000), "tools", AbortSignal.timeout(60_000))).rejects.toThrow(
+      "The list that tools/list tells has more than 8388608 bytes, which is the limit for one.",
+    );
+    // Entries that are not taken do not count.
+    expect(await readList(server(15_000, 15_000), "tools", AbortSignal.timeout(60_000))).toHaveLength(5_001);
+  });
+
+  it("is not told, its reason is a fault of the server, told once, and it is taken once there is room [bounded]", async () => {
+    let refusal: string | undefined = "There is no room for it.";
+    const told: string[] = [];
+    const lists = new ServerLists({
+      onBegin: () => {},
+      refusal: (_, items) => (items.length > 1 ? refusal : undefined),
+      onList: (kind, items) => void told.push(`${kind} ${items.length}`),
+      onFailed: () => {},
+      onFault: (kind, reason) => void told.push(`${kind}: ${reason}`),
+    });
+    await lists.read(server(1, 1), "tools");
+    for (let n = 0; n < 2; n++) await lists.read(server(3, 3), "tools", true, true);
+    expect(lists.fault).toBe("Its tools could not be read: There is no room for it.");
+    refusal = undefined;
+    await lists.read(server(3, 3), "tools", true, true);
+    expect(told).toEqual(["tools 1", "tools: There is no room for it.", "tools 3"]);
+    expect(lists.fault).toBeUndefined();
+  });
+});
+
 describe("a list that keeps changing", () => {
   afterEach(() => void vi.useRealTimers());
 

@@ -22,6 +22,8 @@ const MAX_PAUSE_MS = 10_000;
 
 export interface ServerListsEvents {
   onBegin(kind: ListKind): void;
+  /** Why there is no room for a list that was read, as a sentence: then it has failed. Absent where nobody counts. */
+  refusal?(kind: ListKind, items: readonly Listed[]): string | undefined;
   /**
    * `freshness` is undefined for a list that the server does not have; `promisedMs` where it did not say how long the
    * list is good.
@@ -165,6 +167,8 @@ export class ServerLists {
       const signal = AbortSignal.timeout(LIST_MS);
       const onPage = (result: JsonObject) => reader.page(result);
       const items = await readList(sender, kind, signal, onPage, kind === "tools", this.#texts.get(kind));
+      const refusal = this.#events.refusal?.(kind, items);
+      if (refusal !== undefined) throw new Fault("limit", refusal);
       this.#ended(kind, items, reader.freshness, reader.promisedMs);
     } catch (error) {
       // Some servers declare `resources` and know nothing of templates: an empty list, not a fault.

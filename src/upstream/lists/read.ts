@@ -7,6 +7,7 @@ import { prepareJudgement } from "../../protocol/definitions/mend.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { scanElements } from "../../protocol/scan.js";
+import { MIB } from "../../runtime/sizes.js";
 import { ownTurn } from "../../runtime/turns/turns.js";
 import { askPage, type CallSender } from "../link/own-call.js";
 
@@ -16,6 +17,8 @@ const MAX_PAGES = 500;
 const MAX_ITEMS = 5_000;
 /** So long may all pages of one list be together: 20,000 entries of about 1 kB, which is what a definition has. */
 const MAX_CHARS = 20_000_000;
+/** So much is taken of one list: as many entries as there may be, of 1.6 kB each. They are kept while the server is in the config. */
+const MAX_LIST_BYTES = 8 * MIB;
 /** The deadline of all pages of one list; one page has the connection's own deadline. */
 export const LIST_MS = 60_000;
 /** A definition has about 1 kB; from here on it is counted what is in one. */
@@ -77,6 +80,7 @@ export async function readList(
   const items: Listed[] = [];
   let cursor: string | undefined;
   let chars = 0;
+  let bytes = 0;
   for (let page = 0; page < MAX_PAGES; page++) {
     const params = cursor === undefined ? {} : { cursor };
     const { result, list, chars: length } = await askPage(sender, METHOD[kind], params, signal, kind);
@@ -94,6 +98,12 @@ export async function readList(
       const isKnown = known === text;
       // The text of the last reading is the one that others hold: this one, and the page that it is a part of, can go.
       const json = isKnown ? known : text;
+      bytes += Buffer.byteLength(json);
+      if (bytes > MAX_LIST_BYTES)
+        throw new Fault(
+          "limit",
+          `The list that ${METHOD[kind]} tells has more than ${MAX_LIST_BYTES} bytes, which is the limit for one.`,
+        );
       const value = parsed(json, METHOD[kind]);
       // What is no object has no name either, and is left out for that, by those who say so.
       const item: Listed = { json, value: isObject(value) ? value : {} };

@@ -1,9 +1,11 @@
-// Has as many tools as it is told (`crowd.mjs <count>`), on one page; with `--words`, each is described by 30 words of its own.
+// Has as many tools as it is told (`crowd.mjs <count>`), on one page; with `--words`, each is described by 30 words of its own,
+// and with `--long` by 2,000 characters.
 
 import { handshake, result, serveRaw } from "../../fixtures/servers/raw.mjs";
 
 const hasWords = process.argv.includes("--words");
 const WORDS = 30;
+const repeats = process.argv.includes("--long") ? 100 : 10;
 
 /** Words that have little in common: a step through all numbers of some letters. */
 const word = (n) => ((n * 2_654_435_761) % 2 ** 41).toString(36);
@@ -11,7 +13,7 @@ const words = (n) => Array.from({ length: WORDS }, (_, k) => word(n * WORDS + k 
 
 const tool = (n) => ({
   name: `tool_${n}`,
-  description: hasWords ? words(n) : `Does the thing number ${n}. `.repeat(10),
+  description: hasWords ? words(n) : `Does the thing number ${n}. `.repeat(repeats),
   inputSchema: {
     type: "object",
     properties: {
