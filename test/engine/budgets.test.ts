@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { largestSlice } from "../../src/policy/slices.js";
-import { begin, type EngineGateway, post, startOnEngine } from "../fixtures/engine-gateways.js";
+import { begin, type EngineGateway, post, startOnEngine, tokenAtAll } from "../fixtures/engine-gateways.js";
 import { entry } from "../fixtures/gateways.js";
 import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
 import { until } from "../fixtures/wait.js";
@@ -25,10 +25,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     try {
       for (const { gateway } of gateways) await gateway.servers.get("stateful")?.firstTry;
       const [first] = gateways as [EngineGateway];
-      const token = await first.gateway.state.tokens.create({ id: "worker", role: "frugal" }, Date.now());
-      for (const one of gateways) {
-        await until("the token", async () => (await post(one, token, { id: 1, method: "ping" })).status !== 401);
-      }
+      const token = await tokenAtAll(gateways, { id: "worker", role: "frugal" });
       const name = (await first.gateway.tools()).find(({ ownName }) => ownName === "count")?.name;
       const call = { id: 1, method: "tools/call", params: { name, arguments: {} } };
       let made = 0;
@@ -59,10 +56,9 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
       expect(made).toBeLessThanOrEqual(CALLS + 3 * largestSlice(CALLS, 3));
       expect(made).toBeGreaterThanOrEqual(CALLS - 3 * largestSlice(CALLS, 3));
       // What one of them was granted and did not use comes back, and is another's.
-      const [a] = gateways as [EngineGateway];
-      const headers = await begin(a, token);
+      const headers = await begin(first, token);
       await until("the last call", async () => {
-        const { text } = await post(a, token, call, headers);
+        const { text } = await post(first, token, call, headers);
         if (!text.includes('"error"')) made++;
         return made >= CALLS;
       });

@@ -7,7 +7,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { enginePromises } from "../../src/store/nats/versions.js";
-import { begin, type EngineGateway, post, startOnEngine } from "../fixtures/engine-gateways.js";
+import { begin, type EngineGateway, post, startOnEngine, tokenAtAll } from "../fixtures/engine-gateways.js";
 import { temporaryFolder } from "../fixtures/folders.js";
 import { entry } from "../fixtures/gateways.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
@@ -46,8 +46,7 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
   it("let in by a token that was made at the other, and refuse it and end its streams once it is revoked there [engine-shared]", async () => {
     // Another at each try of this test.
     const id = `worker-${randomUUID()}`;
-    const token = await a.gateway.state.tokens.create({ id, role: "default" }, Date.now());
-    await until("the token at B", async () => (await post(b, token, { id: 1, method: "ping" })).status !== 401);
+    const token = await tokenAtAll([a, b], { id, role: "default" });
     const session = await begin(b, token);
     const stream = await fetch(b.url, {
       headers: { ...session, authorization: `Bearer ${token}`, accept: "text/event-stream" },

@@ -6,7 +6,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callTool } from "../e2e/operator.js";
-import { begin, type EngineGateway, post, startOnEngine } from "../fixtures/engine-gateways.js";
+import { begin, type EngineGateway, post, startOnEngine, tokenAtAll } from "../fixtures/engine-gateways.js";
 import { temporaryFolder } from "../fixtures/folders.js";
 import { entry } from "../fixtures/gateways.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
@@ -39,11 +39,8 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     const [first] = gateways as [EngineGateway];
     // Another at each try of this test.
     const id = `worker-${randomUUID()}`;
-    const token = await first.gateway.state.tokens.create({ id, role: "default" }, Date.now());
+    const token = await tokenAtAll(gateways, { id, role: "default" });
     const status = async (one: EngineGateway) => (await post(one, token, { id: 1, method: "ping" })).status;
-    await until("the token at all", async () =>
-      (await Promise.all(gateways.map(status))).every((code) => code !== 401),
-    );
     const sessions = await Promise.all(gateways.map((one) => begin(one, token)));
     let lastMs = 0;
     let isOver = false;
