@@ -2,6 +2,7 @@
 // decides only, and knows neither the browser nor the gateway.
 
 import type { GatewayStatus, ServerStatus } from "../src/contracts/status.js";
+import { sentence } from "../src/runtime/words/sentence.js";
 import { shellWord } from "../src/runtime/words/shell-word.js";
 
 export interface Act {
@@ -315,11 +316,6 @@ function shareNeed({ mailbox, why = "", since }: GatewayStatus["shares"][number]
     line: `toolway token create --id ${shellWord(mailbox)} --role sharer`,
     href: "/",
   };
-}
-
-/** With a full stop where it has no end of its own. */
-function sentence(text: string): string {
-  return text === "" || /[.?!…]["'`)\]]?$/.test(text) ? text : `${text}.`;
 }
 
 /** What stands at the top of every view. */

@@ -3,8 +3,8 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { sentence } from "../runtime/expected-error.js";
 import { visible } from "../runtime/visible.js";
+import { sentence } from "../runtime/words/sentence.js";
 import type { LoginAnswer } from "./login-source.js";
 
 export interface Callback {

@@ -4,12 +4,12 @@
 import { spawn } from "node:child_process";
 import type { BearerSource } from "../contracts/server-spec.js";
 import type { Fault } from "../protocol/errors.js";
-import { capital, sentence } from "../runtime/expected-error.js";
 import { ProcessGroup } from "../runtime/processes/group.js";
 import type { Reaper } from "../runtime/processes/reaper.js";
 import { MARKER_VARIABLE } from "../runtime/processes/reaper-marker.js";
 import { REDACTED, redactShapes } from "../runtime/redact/safe-url.js";
 import { errorLine } from "../runtime/words/error-lines.js";
+import { capital, sentence } from "../runtime/words/sentence.js";
 import type { TokenSource } from "./credential.js";
 import type { SourceContext } from "./sources.js";
 import { checked, MAX_TOKEN_BYTES, noToken } from "./token.js";

@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import type { OAuthLogin } from "../contracts/server-spec.js";
 import { Fault } from "../protocol/errors.js";
-import { sentence } from "../runtime/expected-error.js";
+import { sentence } from "../runtime/words/sentence.js";
 import { shellWord } from "../runtime/words/shell-word.js";
 import type { AuthFetch } from "./auth-fetch.js";
 import { joined, MAX_SCOPES, scopesIn } from "./challenge.js";

@@ -2,9 +2,9 @@
 // good, and waited for once it is refused or over. One renewal runs at a time. How a token is had is the heirs'.
 
 import { Fault } from "../protocol/errors.js";
-import { sentence } from "../runtime/expected-error.js";
 import { REDACTED } from "../runtime/redact/safe-url.js";
 import { visible } from "../runtime/visible.js";
+import { sentence } from "../runtime/words/sentence.js";
 import type { AuthFetch } from "./auth-fetch.js";
 import { type Challenge, readChallenge, scopesIn } from "./challenge.js";
 import type { RefusedRequest, TokenSource } from "./credential.js";

@@ -4,7 +4,7 @@
 import { RECEIPT_TOOL, type Receipt, type WriteState } from "../contracts/outbox.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { scanMembers } from "../protocol/scan.js";
-import { sentence } from "../runtime/expected-error.js";
+import { sentence } from "../runtime/words/sentence.js";
 import type { KeptResult } from "./journal.js";
 import type { KeptWrite } from "./lanes/lane.js";
 import { STATE_WORDS } from "./lanes/write.js";

@@ -1,6 +1,7 @@
 // What can go wrong on a call's way, as a closed set of codes, and the one table that puts them on the wire.
 
-import { ExpectedError, type ExpectedKind, kindOfCode, sentence } from "../runtime/expected-error.js";
+import { ExpectedError, type ExpectedKind, kindOfCode } from "../runtime/expected-error.js";
+import { sentence } from "../runtime/words/sentence.js";
 import { ErrorCode, type RpcError } from "./jsonrpc.js";
 
 /** Codes say where the fault arose; `outcome` of the table says whether the server may have acted. */

@@ -2,9 +2,9 @@
 // to its config. Asks the gateway, waits for what comes of it, and says so.
 
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
-import { sentence } from "../../runtime/expected-error.js";
 import { nearest } from "../../runtime/nearest.js";
 import { sleep } from "../../runtime/wait.js";
+import { sentence } from "../../runtime/words/sentence.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
 import type { ReloadAnswer } from "../edit/reload-report.js";
 import type { GatewayClient } from "../gateway/port.js";

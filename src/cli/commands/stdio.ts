@@ -1,6 +1,6 @@
 // `toolway stdio`: the gateway as a program that a client starts. Nothing but protocol goes to stdout.
 
-import { sentence } from "../../runtime/expected-error.js";
+import { sentence } from "../../runtime/words/sentence.js";
 import { gatewayPort } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { gatewayFor } from "../gateway/which.js";

@@ -2,8 +2,8 @@
 // write waits is other people's words, and is made visible.
 
 import type { OutboxEntry, OutboxLane, OutboxStatus } from "../../contracts/outbox.js";
-import { sentence } from "../../runtime/expected-error.js";
 import { visible } from "../../runtime/visible.js";
+import { sentence } from "../../runtime/words/sentence.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
 import type { Io } from "../line/io.js";
 import { grouped, word } from "./mailboxes.js";

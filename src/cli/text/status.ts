@@ -11,8 +11,8 @@ import type {
   StoreSeen,
 } from "../../contracts/status.js";
 import { brokerUrlOf } from "../../mailbox/wire/address.js";
-import { sentence } from "../../runtime/expected-error.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
+import { sentence } from "../../runtime/words/sentence.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
 import { hinted, type Io, shortPath } from "../line/io.js";
 import { mailboxesLine } from "./mailboxes.js";

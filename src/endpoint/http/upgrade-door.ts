@@ -8,7 +8,7 @@ import type { WebSocketServer } from "ws";
 import type { Principal } from "../../contracts/caller.js";
 import { CLOSING, DENIED, LIMIT, UNAUTHORIZED, UNAVAILABLE } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
-import { capital } from "../../runtime/expected-error.js";
+import { capital } from "../../runtime/words/sentence.js";
 import { SESSION_HEADER } from "../../sockets/protocol.js";
 import { SOCKET_OPTIONS, Socket } from "../../sockets/socket.js";
 import { UnfinishedMessages } from "../../sockets/unfinished-messages.js";

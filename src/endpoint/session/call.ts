@@ -8,7 +8,7 @@ import { ErrorCode, type JsonObject } from "../../protocol/jsonrpc.js";
 import type { RequestMessage, ResponseMessage } from "../../protocol/message.js";
 import type { Era } from "../../protocol/modern.js";
 import type { Reply } from "../../protocol/reply.js";
-import { sentence } from "../../runtime/expected-error.js";
+import { sentence } from "../../runtime/words/sentence.js";
 import type { LegacySession } from "./session.js";
 
 export abstract class LegacyCall implements AgentCall, Caller {

@@ -3,8 +3,8 @@
 
 import type { Principal } from "../../contracts/caller.js";
 import type { ExecutorStatus, MemberState, PlaceState, Visitor } from "../../contracts/executors.js";
-import { sentence } from "../../runtime/expected-error.js";
 import { safeAddress } from "../../runtime/redact/safe-url.js";
+import { sentence } from "../../runtime/words/sentence.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import type { Close, Socket } from "../../sockets/socket.js";
 import { MAX_REQUESTS } from "../wire/limits.js";

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import type { EngineSettings } from "../../contracts/settings.js";
 import type { Store } from "../../contracts/store.js";
 import { systemClock } from "../../runtime/clock.js";
-import { capital } from "../../runtime/expected-error.js";
+import { capital } from "../../runtime/words/sentence.js";
 import { idOf, markOf, type StateMark, setId, setMark } from "../state/mark.js";
 import { refusalOf } from "../state/mark-text.js";
 import { EngineSide } from "./engine-side.js";

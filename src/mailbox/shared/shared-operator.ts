@@ -9,7 +9,7 @@ import type {
   MessageSummary,
   Page,
 } from "../../contracts/status.js";
-import { sentence } from "../../runtime/expected-error.js";
+import { sentence } from "../../runtime/words/sentence.js";
 import { type MailboxOperator, OperatorError, type Range, type Selection } from "../broker/operator.js";
 
 const OPERATE = "mail.operate";

@@ -5,7 +5,7 @@ import type { ServerIntro } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { LATEST_LEGACY, LEGACY_VERSIONS } from "../../protocol/versions.js";
-import { sentence } from "../../runtime/expected-error.js";
+import { sentence } from "../../runtime/words/sentence.js";
 import { ask, type CallSender, ServerError } from "../link/own-call.js";
 
 /** What we tell a server of the agents behind us. */

@@ -3,8 +3,8 @@
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
-import { sentence } from "../../runtime/expected-error.js";
 import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
+import { sentence } from "../../runtime/words/sentence.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { type HttpRefusal, parseRpc } from "./faults.js";
 import { openPoolRequester } from "./pool-requester.js";

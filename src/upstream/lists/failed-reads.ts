@@ -5,7 +5,7 @@ import type { Supervision } from "../../contracts/server-spec.js";
 import type { ListKind } from "../../contracts/upstream.js";
 import type { FaultCode } from "../../protocol/errors.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
-import { sentence } from "../../runtime/expected-error.js";
+import { sentence } from "../../runtime/words/sentence.js";
 
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;

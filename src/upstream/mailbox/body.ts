@@ -4,8 +4,8 @@
 import { Fault, type FaultCode, isFaultCode, OUTCOME_UNKNOWN, type WireFacts } from "../../protocol/errors.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { scanMembers } from "../../protocol/scan.js";
-import { sentence } from "../../runtime/expected-error.js";
 import { objectIn } from "../../runtime/words/json-values.js";
+import { sentence } from "../../runtime/words/sentence.js";
 
 const MESSAGE_FIRST = '{"message":{';
 const NOTIFICATION_FIRST = '{"op":"notification","message":{';

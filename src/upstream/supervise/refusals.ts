@@ -2,7 +2,7 @@
 
 import type { Supervision } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
-import { sentence } from "../../runtime/expected-error.js";
+import { sentence } from "../../runtime/words/sentence.js";
 
 /** `nextTryInMs` is undefined where nothing is tried by itself. */
 function unavailable(server: string, state: string, message: string, nextTryInMs?: number, cause?: Fault): Fault {
