@@ -110,9 +110,9 @@ describe("tools that are shared through a broker", () => {
     const { broker } = test;
     const deliver = broker.deliver.bind(broker);
     const sent: string[] = [];
-    broker.deliver = async (sender, frame) => {
+    broker.deliver = async (sender, frame, by) => {
       if (sender.owner === "worker-1") sent.push(frame.message.body);
-      await deliver(sender, frame);
+      await deliver(sender, frame, by);
     };
     // Any other server would be asked again after so long.
     await until("an old list", () => performance.now() - listedMs > UNPROMISED_MS + 100);

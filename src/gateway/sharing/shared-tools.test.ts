@@ -128,8 +128,8 @@ describe("tools that are shared through a broker", () => {
     const { broker } = test;
     const deliver = broker.deliver.bind(broker);
     const ids: string[] = [];
-    broker.deliver = async (sender, frame) => {
-      await deliver(sender, frame);
+    broker.deliver = async (sender, frame, by) => {
+      await deliver(sender, frame, by);
       if (sender.owner !== "worker-1" || !frame.message.body.includes("once more")) return;
       ids.push(frame.message.id);
       // It is on disk, and whoever sent it is not told.
