@@ -14,7 +14,6 @@ import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { deferred } from "../runtime/wait.js";
 import { readCard } from "./card.js";
 import type { AboutTask } from "./connection/from-server.js";
-import type { CallCount } from "./connection/in-flight.js";
 import { ServerDriver, type ToolsRead } from "./driver.js";
 import { declared, EVERY_CAPABILITY, shareable } from "./era/handshake.js";
 import { type EraMemory, ProcessEras } from "./era/verdict.js";
@@ -61,7 +60,7 @@ export class UpstreamServer implements ServerHandle {
   readonly #isPinned: boolean;
   readonly #rereads: Rereads;
   readonly #renewals: Renewals;
-  readonly #calls: CallCount;
+  readonly #calls: { ended: number; readonly listEvents: ServerDeps["listEvents"] };
   readonly #hashes = new Map<ListKind, string>();
   readonly #breaker: Breaker;
   readonly #repeatable: Repeatable;
