@@ -16,6 +16,13 @@ export interface KeptResult {
   readonly error?: string | undefined;
 }
 
+/** A write that is taken from the disk. */
+export interface Forgotten {
+  readonly sequence: number;
+  /** Its text may still be there: that of what was done went with its end. */
+  readonly hasText: boolean;
+}
+
 export class OutboxJournal {
   readonly #store: Store;
   readonly #records: DurableMap<WriteRecord>;
@@ -60,12 +67,12 @@ export class OutboxJournal {
     });
   }
 
-  forget(sequences: readonly number[]): Promise<void> {
+  forget(gone: readonly Forgotten[]): Promise<void> {
     return this.#store.batch((batch) => {
-      for (const sequence of sequences) {
+      for (const { sequence, hasText } of gone) {
         const key = keyOf(sequence);
         batch.delete(this.#records, key);
-        batch.delete(this.#messages, key);
+        if (hasText) batch.delete(this.#messages, key);
         batch.delete(this.#results, key);
       }
     });

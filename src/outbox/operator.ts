@@ -120,7 +120,7 @@ export class OutboxOperations implements Receipts, OutboxOperator {
   async drop(id: string): Promise<OutboxEntry> {
     const strange = this.#outbox.strange.get(id);
     if (strange !== undefined) {
-      await this.#outbox.journal.forget([strange.sequence]);
+      await this.#outbox.journal.forget([{ sequence: strange.sequence, hasText: true }]);
       this.#outbox.strange.delete(id);
       return strangeEntry(strange);
     }

@@ -22,7 +22,7 @@ import {
   Waiter,
   WaitingCaller,
 } from "./delivery.js";
-import { type KeptResult, OutboxJournal } from "./journal.js";
+import { type Forgotten, type KeptResult, OutboxJournal } from "./journal.js";
 import { KEY_USED, keyedCall, laneOf, placedText, refuseLonger } from "./key.js";
 import { classify } from "./lanes/classify.js";
 import type { KeptWrite } from "./lanes/lane.js";
@@ -51,7 +51,7 @@ export class Outbox implements OutboxIntake {
   /** What was answered, and whose answer is not on disk yet: until then nobody is told of it. */
   readonly #ending = new Map<KeptWrite, Promise<void>>();
   /** What is to be taken from the disk: some at a time. What a kill leaves there is forgotten by the next start. */
-  readonly #forgotten: number[] = [];
+  readonly #forgotten: Forgotten[] = [];
   readonly #listeners = new Set<ChangeListener>();
   /** Commits that are under way, so that the end can wait for them. */
   readonly #commits = new Set<Promise<void>>();
@@ -226,8 +226,8 @@ export class Outbox implements OutboxIntake {
       else if (step.do === "tell") this.#tell(write);
       else if (step.do === "thin") this.#thin(write);
       else {
-        this.#unwritten.delete(write);
-        this.#forgotten.push(write.sequence);
+        const hasText = this.#unwritten.delete(write) || write.state !== "done";
+        this.#forgotten.push({ sequence: write.sequence, hasText });
         this.#parts.forgot?.(write.facts.id);
       }
     }
@@ -534,9 +534,9 @@ export class Outbox implements OutboxIntake {
   }
 
   #track(commit: Promise<void>): void {
-    const one = commit.catch(() => {});
+    const over = () => void this.#commits.delete(one);
+    const one: Promise<void> = commit.then(over, over);
     this.#commits.add(one);
-    void one.then(() => this.#commits.delete(one));
   }
 
   /** Its result is read from disk by whoever asks for the receipt. */

@@ -6,8 +6,8 @@ import type { AgentCall } from "../contracts/service.js";
 import type { ListKind } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply } from "../protocol/reply.js";
-import { sentence } from "../runtime/expected-error.js";
 import { resultWithin } from "../runtime/wait.js";
+import { sentence } from "../runtime/words/sentence.js";
 
 /** The first tries of those of these servers whose lists may yet bring what is asked for. */
 export function unreadLists(servers: Servers, names: readonly string[]): Promise<void>[] {

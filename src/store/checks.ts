@@ -18,15 +18,21 @@ export function checkName(name: string): string {
 }
 
 export function keyBytes(key: string): Buffer {
-  const bytes = Buffer.from(key);
+  keyLength(key);
+  return Buffer.from(key);
+}
+
+/** How many bytes it has. */
+export function keyLength(key: string): number {
+  const length = Buffer.byteLength(key);
   // A lone surrogate has no UTF-8: two different keys would become one. What is ASCII, as most keys are, has none.
-  if (bytes.length !== key.length && /\p{Surrogate}/u.test(key)) {
+  if (length !== key.length && /\p{Surrogate}/u.test(key)) {
     throw new StoreError("invalid", "A key must be well-formed Unicode.");
   }
-  if (bytes.length > MAX_KEY_BYTES) {
-    throw new StoreError("invalid", `A key may have ${MAX_KEY_BYTES} bytes; this one has ${bytes.length}.`);
+  if (length > MAX_KEY_BYTES) {
+    throw new StoreError("invalid", `A key may have ${MAX_KEY_BYTES} bytes; this one has ${length}.`);
   }
-  return bytes;
+  return length;
 }
 
 export function jsonOf(value: unknown): string {

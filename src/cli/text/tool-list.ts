@@ -2,8 +2,8 @@
 
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { sentence } from "../../runtime/expected-error.js";
 import { nearest } from "../../runtime/nearest.js";
+import { sentence } from "../../runtime/words/sentence.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
 import type { GatewayClient } from "../gateway/port.js";
 import { UserError, usageError } from "../line/errors.js";

@@ -8,7 +8,7 @@
 // One key space instead of LMDB's named databases: a write to two maps is one commit, a new map costs no
 // transaction, there is no limit on their number, and a dump is one walk.
 
-import { keyBytes } from "../checks.js";
+import { keyLength } from "../checks.js";
 
 export type Kind = "map" | "log";
 const LETTER: Record<Kind, string> = { map: "m", log: "l" };
@@ -28,7 +28,12 @@ export function after(prefix: Uint8Array): Buffer {
 }
 
 export function mapKey(prefix: Buffer, key: string): Buffer {
-  return Buffer.concat([prefix, keyBytes(key)]);
+  const length = keyLength(key);
+  // Each write has one: it is put together where it stays.
+  const bytes = Buffer.allocUnsafe(prefix.length + length);
+  bytes.set(prefix);
+  bytes.write(key, prefix.length);
+  return bytes;
 }
 
 export function logKey(prefix: Buffer, sequence: number): Buffer {

@@ -6,6 +6,7 @@ import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from "node:f
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type {
+  Appended,
   Batch,
   BatchOptions,
   DumpEntry,
@@ -109,6 +110,36 @@ function told(commit: Promise<void>, writes: readonly Write[]): Promise<void> {
   return done;
 }
 
+/** What a batch writes. */
+class Collected implements Batch {
+  readonly writes: Write[] = [];
+  readonly #maps: ReadonlyMap<string, StoredMap<unknown>>;
+  readonly #logs: ReadonlyMap<string, StoredLog>;
+
+  constructor(maps: ReadonlyMap<string, StoredMap<unknown>>, logs: ReadonlyMap<string, StoredLog>) {
+    this.#maps = maps;
+    this.#logs = logs;
+  }
+
+  put<V>(map: DurableMap<V>, key: string, value: V): void {
+    this.writes.push(ownOf(this.#maps, map).putWrite(key, value));
+  }
+
+  delete<V>(map: DurableMap<V>, key: string): void {
+    this.writes.push(ownOf(this.#maps, map).deleteWrite(key));
+  }
+
+  append(log: OrderedLog, json: string): Appended {
+    const { sequence, write } = ownOf(this.#logs, log).appendWrite(json);
+    this.writes.push(write);
+    return { sequence };
+  }
+
+  remove(log: OrderedLog, sequence: number): void {
+    this.writes.push(...ownOf(this.#logs, log).removeWrites(sequence));
+  }
+}
+
 class LmdbStore implements Store, EntryStore {
   readonly path: string;
   readonly #version: number;
@@ -181,24 +212,9 @@ class LmdbStore implements Store, EntryStore {
   }
 
   async batch<T>(fn: (batch: Batch) => T, { mayWait = false }: BatchOptions = {}): Promise<T> {
-    const writes: Write[] = [];
-    const result = fn({
-      put: (map, key, value) => {
-        writes.push(ownOf(this.#maps, map).putWrite(key, value));
-      },
-      delete: (map, key) => {
-        writes.push(ownOf(this.#maps, map).deleteWrite(key));
-      },
-      append: (log, json) => {
-        const { sequence, write } = ownOf(this.#logs, log).appendWrite(json);
-        writes.push(write);
-        return { sequence };
-      },
-      remove: (log, sequence) => {
-        writes.push(...ownOf(this.#logs, log).removeWrites(sequence));
-      },
-    });
-    await this.submit(writes, mayWait);
+    const batch = new Collected(this.#maps, this.#logs);
+    const result = fn(batch);
+    await this.submit(batch.writes, mayWait);
     return result;
   }
 
