@@ -110,6 +110,7 @@ const HELP_HINT = "(add --help for the options and examples)";
 
 /** Some verbs name the config by its place, and these by an option: one word too many is mostly the file. */
 const CONFIG_HINT = "(a config is named by --config FILE)\n";
+const SERVER_HINT = "(a server is named by --server NAME)\n";
 
 function prepare(parser: Parser, io: Io, excessHint = ""): Parser {
   return parser
@@ -143,7 +144,8 @@ function addCommand(
   const { metadata, args, options } = command;
   const own = metadata.name.split(" ").at(-1) ?? metadata.name;
   const isDefault = metadata.isDefault === true;
-  const excessHint = options["config"] === undefined ? "" : CONFIG_HINT;
+  const excessHint =
+    (options["server"] === undefined ? "" : SERVER_HINT) + (options["config"] === undefined ? "" : CONFIG_HINT);
   const parser = prepare(parent.command(own, { hidden: metadata.hidden === true, isDefault }), io, excessHint)
     .summary(metadata.summary)
     .description(metadata.description ?? metadata.summary);

@@ -131,7 +131,10 @@ export function readEntry(raw: unknown, { file, group, home, inputs }: EntryPlac
   if (command === undefined && url === undefined) return skip("it has neither a command nor an address");
   if (command !== undefined && url !== undefined) return skip("it has both a command and an address");
 
-  const raws = { command, url, args: [...inCommand, ...textsOf(fields["args"])], ...texts(fields) };
+  const args = argumentsOf(fields["args"]);
+  // One that is left out would change what the others mean.
+  if (args === undefined) return skip('an item of its "args" is no text: write it as one');
+  const raws = { command, url, args: [...inCommand, ...args], ...texts(fields) };
   const problem = untranslatable(JSON.stringify(raws));
   if (problem !== undefined) return skip(problem);
   const notes: string[] = [];
@@ -153,6 +156,12 @@ export function readEntry(raw: unknown, { file, group, home, inputs }: EntryPlac
     ...rest,
   };
   return { kind: "entry", entry, notes };
+}
+
+/** A number or a switch is what it looks like; undefined where an item is neither that nor a text. */
+function argumentsOf(args: unknown): string[] | undefined {
+  const items: unknown[] = Array.isArray(args) ? args : [];
+  return items.every((item) => ["string", "number", "boolean"].includes(typeof item)) ? items.map(String) : undefined;
 }
 
 /** A path in the new file. What begins with a variable has no folder yet that it could be relative to. */

@@ -285,6 +285,20 @@ describe("importConfigs of what VS Code asks for", () => {
   });
 });
 
+it("arguments that are numbers or switches are taken as texts, and an item that is neither leaves the server out [config-kept]", () => {
+  put("home/.cursor/mcp.json", {
+    mcpServers: {
+      odd: { command: "x", args: ["--port", 80, true] },
+      none: { command: "x", args: ["--port", null] },
+      "": { command: "y" },
+    },
+  });
+  const { servers, skipped, notes } = found();
+  expect(servers).toEqual({ odd: { command: "x", args: ["--port", "80", "true"] }, server: { command: "y" } });
+  expect(skipped).toMatchObject([{ name: "none", reason: 'an item of its "args" is no text: write it as one' }]);
+  expect(notes).toMatchObject([{ name: "", reason: 'its name is empty: it is called "server"' }]);
+});
+
 describe("importConfigs with several clients", () => {
   it("takes the same server once, and gives another of the same name a number", () => {
     put("home/.claude.json", { mcpServers: { gh: { type: "http", url: "https://gh/mcp" } } });

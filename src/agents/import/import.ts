@@ -104,7 +104,10 @@ export function importConfigs(options: ImportOptions): ImportResult {
           remark(skipped, name, first === undefined ? "the config has it already" : `the same as the one of ${first}`);
           continue;
         }
-        if (as !== name) remark(notes, name, `another server has this name: it is called "${as}"`);
+        if (as !== name) {
+          const why = name === "" ? "its name is empty" : "another server has this name";
+          remark(notes, name, `${why}: it is called "${as}"`);
+        }
         for (const note of reading.notes) remark(notes, as, note);
         servers.set(as, reading.entry);
         if (!origin.has(as)) origin.set(as, client);

@@ -53,6 +53,16 @@ describe("doctor", () => {
     expect(out).toMatch(/ok +plain +stdio +legacy +2025-11-25 +4 +120 ms/);
   });
 
+  it("says how a server is named, where one stands in the place of the config; `tools` says it, too [told-why]", async () => {
+    fakeGateway();
+    const { code, err } = await run(["doctor", "demo"]);
+    expect(code).toBe(2);
+    expect(err).toContain("If demo is a server, name it by --server demo.");
+    expect((await run(["doctor", "./gone.json"])).err).not.toContain("--server");
+    expect((await run(["tools", "demo"])).err).toContain("(a server is named by --server NAME)");
+    expect((await run(["status", "demo"])).err).not.toContain("--server");
+  });
+
   it("fits its table to the terminal, with the columns in line [told-why]", async () => {
     fakeGateway({}, { probe: async () => probe({ serverInfo: { name: "s".repeat(60), version: "1" } }) });
     const { out } = await run(["doctor"], { isTTY: true, columns: 70, env: { NO_COLOR: "1" } });

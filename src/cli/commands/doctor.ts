@@ -1,5 +1,6 @@
 // `toolway doctor`: starts each server by itself, tells of each as it ends, and says what to fix.
 
+import { existsSync } from "node:fs";
 import type { Config, ServerMenu } from "../../config/config.js";
 import type { MisconfiguredSpec, ServerSpec } from "../../contracts/server-spec.js";
 import { demoConfig } from "../../demo/config.js";
@@ -13,8 +14,8 @@ import { type GatewaySource, gatewayPort, type Probe } from "../gateway/port.js"
 import { sourceFor } from "../gateway/source.js";
 import { canAsk } from "../line/ask.js";
 import { configArg, defineCommand, folderOption, jsonOption } from "../line/command.js";
-import { Exit, UserError } from "../line/errors.js";
-import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
+import { Exit, UserError, usageError } from "../line/errors.js";
+import { fromHere, hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
 import { adviceFor, mayDownload } from "../text/advice.js";
 import { count, duration, fittedTable, heading, oneLine, type Style, styleOf } from "../text/print.js";
 
@@ -77,6 +78,7 @@ export const doctor = defineCommand({
     { line: "toolway doctor ~/.cursor/mcp.json --server github", note: "one server of another client's file" },
   ],
   async handler(input, io) {
+    if (input.config !== undefined) refuseServerAsConfig(input.config, io);
     const source = await sourceFor({ config: input.config, state: input.state }, io);
     const config = await loadAsking(source, input.json, io);
     if (input.engine) return examineEngineOf(config, input.json, io);
@@ -105,6 +107,15 @@ export const doctor = defineCommand({
     return findings.every(({ probe }) => probe.ok || probe.untried === true) ? Exit.ok : Exit.failure;
   },
 });
+
+/** Other verbs take a server's name there; this one a config, since other clients' files are looked at by it. */
+function refuseServerAsConfig(named: string, io: Io): void {
+  if (!/^[\w-]+$/.test(named) || existsSync(fromHere(io, named))) return;
+  throw usageError(
+    `There is no config at ${fromHere(io, named)}.`,
+    `If ${named} is a server, name it by --server ${named}.`,
+  );
+}
 
 /** Gateways on the engine that go by another config than the one that runs here. */
 async function differencesOf({ engine }: Config, { stateDir }: GatewaySource): Promise<readonly string[]> {

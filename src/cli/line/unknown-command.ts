@@ -35,6 +35,8 @@ const MEANT: Readonly<Record<string, readonly string[]>> = {
   diff: ["pins diff"],
   tokens: ["token list"],
   roles: ["config check"],
+  menus: ["context", "tools"],
+  budget: ["status"],
 };
 
 /** More than these are a list, which the help has. */

@@ -53,6 +53,13 @@ describe("a program that is missing", () => {
   });
 });
 
+it("a home folder that a shell would have put in is told of, and not as something to be tried by hand [told-why]", () => {
+  const args = ["-y", "files", "~/notes"];
+  const said = advice({ args }, probe({}, ["Error: None of the specified directories are accessible"]));
+  expect(said).toBe("An argument begins with ~/, and no shell is there to read it: write ${userHome}/ in its place.");
+  expect(advice({ args: ["-y", "files"] }, probe({}))).toContain("Run it by hand");
+});
+
 describe("what a server wrote before it died", () => {
   it.each([
     ["npm error code E404", "package does not exist"],

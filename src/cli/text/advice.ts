@@ -98,6 +98,7 @@ function fixFor(spec: ServerSpec, { error, stderr }: Probe): string {
     return `${program} is not installed here: ${install}.`;
   }
   if (error?.remedy !== undefined) return error.remedy;
+  if (error?.code !== "timeout" && target.args.some((arg) => arg.startsWith("~/"))) return TILDE;
   const text = errorLines(stderr).join("\n");
   const said = SAID.find(([pattern]) => pattern.test(text));
   if (said !== undefined) return said[1];
@@ -107,6 +108,9 @@ function fixFor(spec: ServerSpec, { error, stderr }: Probe): string {
     ? 'If it was still downloading, ask again; else run it by hand, or raise "connectTimeoutMs".'
     : `Does it speak MCP on stdin and stdout? Run it by hand: ${commandLine(target)} ${ONLY_SLOW}`;
 }
+
+/** By hand it would work: there a shell puts the home folder in. */
+const TILDE = "An argument begins with ~/, and no shell is there to read it: write ${userHome}/ in its place.";
 
 const ONLY_SLOW = 'If it is only slow, raise "connectTimeoutMs".';
 const LIST_FAILS = "It comes up, and fails when it is asked for its tools: look at what it needs, or tell its maker.";

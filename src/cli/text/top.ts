@@ -30,7 +30,12 @@ export function topText({ status, history, underWay }: TopFacts, io: Io, nowMs: 
   const inFlight = status.servers.reduce((sum, server) => sum + server.inFlight, 0);
   const own = `p95 ${ms(now.p95)}, of which ${ms(now.ownP95)} Toolway's own`;
   const failed = now.callsAMinute === 0 ? 0 : (100 * now.errorsAMinute) / now.callsAMinute;
-  const numbers = [`${now.callsAMinute} calls a minute`, `${percent(failed)} failed`, own, `${inFlight} in flight`];
+  const numbers = [
+    `${count(now.callsAMinute, "call")} a minute`,
+    `${percent(failed)} failed`,
+    own,
+    `${inFlight} in flight`,
+  ];
   const since = longDuration(Math.max(0, nowMs - Date.parse(status.startedAt)));
   const parts = [
     `${style.bold(sentenceOf(status.servers))} ${style.dim(`Up for ${since}.`)}`,
