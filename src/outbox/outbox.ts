@@ -33,7 +33,7 @@ import { readRecord, type StrangeRecord, strangeRecord, type WriteFacts, type Wr
 import type { ChangeListener, OutboxParts, PassedOn } from "./parts.js";
 import { receiptOf } from "./receipt-text.js";
 import { isMeant, otherTarget, verdictOn } from "./target.js";
-import { commitMs, lateFault, logWrite, NOT_ON_DISK, NOT_QUEUED_YET, notTakenFault } from "./texts.js";
+import { commitMs, endReply, lateFault, logWrite, NOT_ON_DISK, NOT_QUEUED_YET, notTakenFault } from "./texts.js";
 import { WallJumps } from "./wall-jumps.js";
 
 const TAKEN_BACK = "taken back by its agent";
@@ -458,8 +458,8 @@ export class Outbox implements OutboxIntake {
     flight.delivery = undefined;
     write.resultBytes = sizeOf(flight.kept);
     const steps = this.lanes.result(write, result, this.#clock.now(), this.#clock.wall());
-    if (!write.isOver) flight.reply = undefined;
-    else write.hasResult = flight.kept !== undefined;
+    flight.reply = write.isOver ? endReply(write, result, flight.reply) : undefined;
+    if (write.isOver) write.hasResult = flight.kept !== undefined;
     logWrite(write, this.#parts.log);
     this.run(steps);
     this.#tidy(flight);

@@ -1,9 +1,11 @@
 // What is said of a kept write: to its agent where the disk has not taken it, and to the log.
 
 import { Fault, SERVER_SAID } from "../protocol/errors.js";
+import { faultReply, type Reply } from "../protocol/reply.js";
 import { messageOf } from "../runtime/expected-error.js";
 import type { KeptWrite } from "./lanes/lane.js";
 import { COMMIT_MS, ENGINE_COMMIT_MS } from "./lanes/limits.js";
+import type { Result } from "./lanes/step.js";
 import { STATE_WORDS } from "./lanes/write.js";
 
 export const NOT_QUEUED_YET =
@@ -33,6 +35,15 @@ export function lateFault(mayMove: boolean): Fault {
   const text = `Whether it was queued is unknown: the engine did not say so within ${seconds}.`;
   return new Fault("outcome-unknown", `${text} Ask for your receipts before you call again.`);
 }
+
+/** What whoever waits is told of a write that is over. What refused a repeat says nothing of an earlier try that may have happened. */
+export function endReply({ state, why }: KeptWrite, { kind }: Result, reply: Reply | undefined): Reply | undefined {
+  if (reply === undefined || state !== "unknown" || kind === "maybe" || kind === "taken-back") return reply;
+  return faultReply(new Fault("outcome-unknown", `${why ?? ""} ${TRIED_BEFORE}`.trimStart()));
+}
+
+const TRIED_BEFORE =
+  "It had been sent before that and was not answered: whether it took effect is unknown. It is not sent again; look before you repeat it.";
 
 /** One line when it is queued, and one when it has ended. Never its arguments. */
 export function logWrite(write: KeptWrite, log: (level: "info" | "warn", text: string) => void): void {

@@ -1,7 +1,16 @@
 // A write that may have happened: what goes again under its key, what is asked for, what a person has to say.
 
 import { describe, expect, it } from "vitest";
-import { DONE, eachWorld, httpFault, KEYLESS, LOST, receiptOf, World } from "../../test/fixtures/outbox/world.js";
+import {
+  DONE,
+  eachWorld,
+  errorOf,
+  httpFault,
+  KEYLESS,
+  LOST,
+  receiptOf,
+  World,
+} from "../../test/fixtures/outbox/world.js";
 import { ownToolName } from "../contracts/names.js";
 import type { Store } from "../contracts/store.js";
 import { Fault } from "../protocol/errors.js";
@@ -109,6 +118,26 @@ describe("a write that may have happened", () => {
     if (verdict === undefined) await world.answer(httpFault("protocol", 422));
     expect(world.operations.get("anna", receiptOf(made).id)?.state).toBe("unknown");
   });
+
+  it.each<[string, DeliveryVerdict]>([
+    ["the server refuses the repeat", undefined],
+    ["the server is gone from the config", { kind: "denied", why: "It is no longer in the config." }],
+  ])(
+    "is unknown to an agent that still waits for it, where %s before it was told [unknown-is-said]",
+    async (_what, verdict) => {
+      const made = world.call({});
+      await world.rest();
+      world.sent.at(-1)?.reply(LOST);
+      world.verdict = verdict;
+      // Its entry was changed in the same moment: it goes on at once, and nobody was told that it is queued.
+      world.outbox.poke("tracker");
+      if (verdict === undefined) world.sent.at(1)?.reply(httpFault("protocol", 422));
+      await world.rest();
+      expect(world.records[0]?.state).toBe("unknown");
+      expect(made.replies).toMatchObject([{ kind: "error", fault: { code: "outcome-unknown" } }]);
+      expect(errorOf(made.replies[0])).toContain(verdict?.why ?? "HTTP 422");
+    },
+  );
 
   it("is not asked for by a key that never left: not to find it would say nothing, and the write would be made twice [unknown-is-said]", async () => {
     const find = ownToolName("find_issues");
