@@ -110,7 +110,12 @@ export class SessionQuestions {
   answered(response: ResponseMessage): boolean {
     const question = typeof response.id === "string" ? this.#pending.get(response.id) : undefined;
     if (question === undefined) return false;
-    question.resolve(response);
+    const wrong = wrongIn(response);
+    if (wrong === undefined) question.resolve(response);
+    else
+      question.reject(
+        new Fault("invalid", `The agent answered ${question.method} with ${wrong}. It was not passed on.`),
+      );
     return true;
   }
 
@@ -120,6 +125,15 @@ export class SessionQuestions {
       question.reject(new Fault("closing", `${question.method} was not answered. ${why}`));
     }
   }
+}
+
+/**
+ * What is wrong with an answer; undefined where it is a result or an error. Servers' parsers differ in what they make of anything
+ * else, and some end a connection over it that other agents use too.
+ */
+function wrongIn({ result, error, members }: ResponseMessage): string | undefined {
+  if (error === undefined) return isObject(result) ? undefined : 'a "result" that is no object';
+  return members.some(({ key }) => key === "result") ? 'a "result" and an "error"' : undefined;
 }
 
 /**
