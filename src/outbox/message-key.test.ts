@@ -5,8 +5,8 @@ import { expect, it } from "vitest";
 import { AWAY, DONE, eachWorld, KEYED, LOST, receiptOf, World } from "../../test/fixtures/outbox/world.js";
 import type { OutboxTerms } from "../contracts/outbox.js";
 import type { Store } from "../contracts/store.js";
-import { Fault } from "../protocol/errors.js";
-import { faultReply } from "../protocol/reply.js";
+import { Fault, toRpcError } from "../protocol/errors.js";
+import { faultReply, type Reply } from "../protocol/reply.js";
 import { MESSAGE_LIFE_MS } from "./lanes/limits.js";
 
 const BY_MESSAGE: OutboxTerms = { ...KEYED, key: { in: "message" } };
@@ -57,17 +57,27 @@ it("a repeat has the id, the number, the digest and the journal of the first, al
   expect(next.sent.at(-1)?.message.params?.["arguments"]).toEqual({ n: 1 });
 });
 
-it("what the machine's own journal cannot tell is unknown at once, and is not sent again [unknown-is-said]", async () => {
-  const call = world.call({});
-  await world.rest();
-  await world.answer(BEGUN);
-  expect(world.sent).toHaveLength(1);
-  await world.pass(60_000);
-  expect(world.sent).toHaveLength(1);
-  const [entry] = world.operations.list({ limit: 1 });
-  expect(entry?.state).toBe("unknown");
-  expect(call.replies).toHaveLength(1);
-});
+it.each([
+  ["its own journal", BEGUN],
+  // The machine goes on, and its server was taken out of its config meanwhile.
+  [
+    "its gateway",
+    { kind: "error", error: toRpcError(new Fault("outcome-unknown", "Its server was stopped.")) } as Reply,
+  ],
+])(
+  "what the machine cannot tell by %s is unknown at once, and is not sent again [unknown-is-said]",
+  async (_by, reply) => {
+    const call = world.call({});
+    await world.rest();
+    await world.answer(reply);
+    expect(world.sent).toHaveLength(1);
+    await world.pass(60_000);
+    expect(world.sent).toHaveLength(1);
+    const [entry] = world.operations.list({ limit: 1 });
+    expect(entry?.state).toBe("unknown");
+    expect(call.replies).toHaveLength(1);
+  },
+);
 
 it("a write that an operator sends again, knowing what became of it, is another message [no-double-effect]", async () => {
   world.call({});

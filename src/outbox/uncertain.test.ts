@@ -13,7 +13,7 @@ import {
 } from "../../test/fixtures/outbox/world.js";
 import { ownToolName } from "../contracts/names.js";
 import type { Store } from "../contracts/store.js";
-import { Fault } from "../protocol/errors.js";
+import { Fault, toRpcError } from "../protocol/errors.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { DeliveryVerdict } from "./parts.js";
 
@@ -138,6 +138,44 @@ describe("a write that may have happened", () => {
       expect(errorOf(made.replies[0])).toContain(verdict?.why ?? "HTTP 422");
     },
   );
+
+  /** What a gateway answers, whose own server it was that was lost: one behind this one, or a machine at a mailbox. */
+  const ofGateway = (code: Fault["code"]): [string, Reply][] => {
+    const error = toRpcError(new Fault(code, "Behind it."));
+    const text = `{"jsonrpc":"2.0","id":1,"error":${JSON.stringify(error)}}`;
+    const at = text.indexOf("1,");
+    const bytes: Reply = { kind: "bytes", bytes: Buffer.from(text), idStart: at, idEnd: at + 1 };
+    return [
+      [`${code}, parsed`, { kind: "error", error }],
+      [code, bytes],
+    ];
+  };
+  it.each([...ofGateway("outcome-unknown"), ...ofGateway("timeout"), ...ofGateway("protocol")])(
+    "is not called failed where a gateway behind this one does not know it either (%s) [unknown-is-said]",
+    async (_what, reply) => {
+      const keyed = world.call({ n: 1 });
+      await world.rest();
+      await world.answer(reply);
+      expect(receiptOf(keyed).state).toBe("queued");
+      await world.pass(1_000);
+      expect(world.args(1)).toEqual(world.args(0));
+      await world.answer(DONE);
+      world.terms = KEYLESS;
+      const keyless = world.call({ n: 2 }, { principal: "bert" });
+      await world.rest();
+      await world.answer(reply);
+      expect(keyless.replies).toEqual([reply]);
+      expect(world.desk.of("bert", 1)[0]?.state).toBe("unknown");
+    },
+  );
+
+  it("is failed where a server answers with such a code, and does not say that it is a gateway", async () => {
+    world.terms = KEYLESS;
+    world.call({ n: 1 });
+    await world.rest();
+    await world.answer({ kind: "error", error: { code: -31_003, message: "No such project." } });
+    expect(world.records[0]?.state).toBe("failed");
+  });
 
   it("is not asked for by a key that never left: not to find it would say nothing, and the write would be made twice [unknown-is-said]", async () => {
     const find = ownToolName("find_issues");

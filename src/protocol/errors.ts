@@ -2,7 +2,7 @@
 
 import { ExpectedError, type ExpectedKind, kindOfCode } from "../runtime/expected-error.js";
 import { sentence } from "../runtime/words/sentence.js";
-import { ErrorCode, type RpcError } from "./jsonrpc.js";
+import { ErrorCode, isObject, type RpcError } from "./jsonrpc.js";
 
 /** Codes say where the fault arose; `outcome` of the table says whether the server may have acted. */
 export type FaultCode =
@@ -188,6 +188,18 @@ export function toRpcError(error: unknown): RpcError {
     return { code: WIRE[error.code], message: error.message, data };
   }
   return { code: ErrorCode.internal, message: "Internal error of the gateway; its log has the details." };
+}
+
+/**
+ * What a server that is a gateway itself says of a call that it lost: whatever became of it, nobody knows. Undefined for any other
+ * error, and for codes of ours without our word beside them.
+ */
+export function faultBehind({ code, message, data }: RpcError): Fault | undefined {
+  if (!isObject(data)) return undefined;
+  const { fault, status } = data;
+  if (fault !== "outcome-unknown" && fault !== "timeout" && fault !== "protocol") return undefined;
+  if (code !== WIRE[fault]) return undefined;
+  return new Fault(fault, message, typeof status === "number" ? { wire: { status } } : {});
 }
 
 /** Codes of refusals that are no reply of a server: by the table, for whoever answers before there is a call. */

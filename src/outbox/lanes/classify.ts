@@ -1,8 +1,8 @@
 // What an answer means for a write: whether the server had it, whether it may have acted, and whether it is to be sent
 // again. It goes by the facts that a fault carries, never by the words of its message.
 
-import type { Fault } from "../../protocol/errors.js";
-import { isObject } from "../../protocol/jsonrpc.js";
+import { type Fault, faultBehind } from "../../protocol/errors.js";
+import { isObject, type RpcError } from "../../protocol/jsonrpc.js";
 import { type Reply, responseOf } from "../../protocol/reply.js";
 
 export type WriteOutcome =
@@ -36,8 +36,17 @@ const CONFLICT = 409;
 
 export function classify(reply: Reply): WriteOutcome {
   const fault = reply.kind === "error" ? reply.fault : undefined;
-  if (fault === undefined) return asksFirst(reply) ? ASKED : { kind: "answered", failed: saysFailed(reply) };
-  return ofFault(fault);
+  if (fault !== undefined) return ofFault(fault);
+  if (asksFirst(reply)) return ASKED;
+  const failure = failureIn(reply);
+  return ofGateway(failure) ?? { kind: "answered", failed: failure !== false };
+}
+
+/** A server that is a gateway itself, or a machine at a mailbox, may have lost the call behind it. To ask it again tells no more. */
+function ofGateway(failure: RpcError | boolean): WriteOutcome | undefined {
+  const fault = typeof failure === "object" ? faultBehind(failure) : undefined;
+  const outcome = fault === undefined ? undefined : ofFault(fault);
+  return outcome?.kind === "maybe" ? { ...outcome, isFinal: true } : undefined;
 }
 
 function ofFault(fault: Fault): WriteOutcome {
@@ -81,19 +90,19 @@ function ofStatus(status: number, retryAfterMs: number | undefined, { message: w
   return { kind: "refused", why };
 }
 
-/** An error of the server's, or a result that says that the tool failed. What is too large to be read is a result. */
-function saysFailed(reply: Reply): boolean {
-  if (reply.kind === "error") return true;
+/** An error of the server's, or true for a result that says that the tool failed. What is too large to be read is a result. */
+function failureIn(reply: Reply): RpcError | boolean {
+  if (reply.kind === "error") return reply.error;
   if (reply.kind === "stream") return false;
   if (reply.kind === "result") return isObject(reply.result) && reply.result["isError"] === true;
   // Somebody has looked at all of it.
   if (reply.succeeded === true) return false;
-  if (reply.errorCode !== undefined) return true;
+  const isError = reply.errorCode !== undefined;
   // Nothing is parsed where neither can be in it.
-  if (!reply.bytes.includes(IS_ERROR) && !reply.bytes.includes(ERROR)) return false;
+  if (!isError && !reply.bytes.includes(IS_ERROR) && !reply.bytes.includes(ERROR)) return false;
   const message = responseOf(reply);
-  if (message === undefined) return false;
-  return message.error !== undefined || (isObject(message.result) && message.result["isError"] === true);
+  if (message === undefined) return isError;
+  return message.error ?? (isObject(message.result) && message.result["isError"] === true);
 }
 
 /** A modern server wants to know something of the agent before it does anything. */
