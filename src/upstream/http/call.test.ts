@@ -3,7 +3,8 @@
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { expect, it } from "vitest";
-import { ownHolder } from "../../runtime/memory/held-bytes.js";
+import type { Fault } from "../../protocol/errors.js";
+import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
 import { blockReading } from "../../runtime/memory/read-blocks.js";
 import { LARGE_REPLY_BYTES } from "../link/large-body.js";
 import { HttpCall, type HttpCallLink } from "./call.js";
@@ -29,8 +30,13 @@ function read(text: string): Buffer {
 }
 
 /** A call whose answer is fed by hand. */
-function callByHand(): { handler: ExchangeHandler; large: () => Promise<Buffer> } {
+function callByHand(newHolder = ownHolder): {
+  handler: ExchangeHandler;
+  large: () => Promise<Buffer>;
+  failures: [fault: Fault, sent: boolean][];
+} {
   let handler: ExchangeHandler | undefined;
+  const failures: [Fault, boolean][] = [];
   const chunks: Buffer[] = [];
   let body: Readable | undefined;
   const link = {
@@ -43,7 +49,8 @@ function callByHand(): { handler: ExchangeHandler; large: () => Promise<Buffer> 
     destination: { path: "/", shown: "the server" },
     postHeaders: () => [],
     inSession: false,
-    newHolder: ownHolder,
+    newHolder,
+    onFailed: (_call: unknown, fault: Fault, sent: boolean) => void failures.push([fault, sent]),
     onLargeReply: (_ticket: unknown, head: Buffer, rest: Readable) => {
       chunks.push(head);
       body = rest;
@@ -55,7 +62,7 @@ function callByHand(): { handler: ExchangeHandler; large: () => Promise<Buffer> 
     for await (const chunk of body as Readable) chunks.push(chunk as Buffer);
     return Buffer.concat(chunks);
   };
-  return { handler: handler as unknown as ExchangeHandler, large };
+  return { handler: handler as unknown as ExchangeHandler, large, failures };
 }
 
 it("A read in which a body turns out to be large is not read into again while its next chunks wait for their reader [crossed-never]", async () => {
@@ -73,3 +80,18 @@ it("A read in which a body turns out to be large is not read into again while it
   for (let i = 0; i < 64; i++) read("Z".repeat(BLOCK_BYTES));
   expect((await large()).toString("latin1") === whole).toBe(true);
 });
+
+it.each([
+  ["JSON", "application/json", '{"jsonrpc":"2.0","id":1,'],
+  ["an event", "text/event-stream", 'data: {"jsonrpc":"2.0","id":1,'],
+])(
+  "An answer in %s that there is no room for belongs to a call that left, and may have taken effect [no-double-effect] [unknown-is-said]",
+  (_what, type, start) => {
+    const full = { hold: () => false, release() {} } as unknown as Holder;
+    const { handler, failures } = callByHand(() => full);
+    handler.onHead(200, { "content-type": type });
+    handler.onData(Buffer.from(start));
+    expect(failures).toMatchObject([[{ code: "limit", wire: { left: true } }, true]]);
+    expect(failures[0]?.[0].message).toMatch(/answer .* was thrown away|Whether the call took effect is unknown/);
+  },
+);

@@ -352,7 +352,8 @@ export class HttpCall implements ExchangeHandler {
       onLongEvent: (event) => this.#gotLongEvent(event),
       onError: (fault) => {
         this.#exchange?.abort();
-        this.#fail(fault, true);
+        // What is too large is an answer, or a part of one.
+        this.#fail(new Fault(fault.code, fault.plain, { outcome: OUTCOME_UNKNOWN, wire: { left: true } }), true);
       },
     });
   }
