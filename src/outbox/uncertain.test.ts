@@ -165,7 +165,7 @@ describe("a write that may have happened", () => {
       await world.rest();
       await world.answer(reply);
       expect(keyless.replies).toEqual([reply]);
-      expect(world.desk.of("bert", 1)[0]?.state).toBe("unknown");
+      expect(world.operations.of("bert", 1)[0]?.state).toBe("unknown");
     },
   );
 
