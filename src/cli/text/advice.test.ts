@@ -56,6 +56,7 @@ describe("a program that is missing", () => {
 it("a home folder that a shell would have put in is told of, and not as something to be tried by hand [told-why]", () => {
   const args = ["-y", "files", "~/notes"];
   const said = advice({ args }, probe({}, ["Error: None of the specified directories are accessible"]));
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: this is a variable of the config
   expect(said).toBe("An argument begins with ~/, and no shell is there to read it: write ${userHome}/ in its place.");
   expect(advice({ args: ["-y", "files"] }, probe({}))).toContain("Run it by hand");
 });

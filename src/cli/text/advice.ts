@@ -110,6 +110,7 @@ function fixFor(spec: ServerSpec, { error, stderr }: Probe): string {
 }
 
 /** By hand it would work: there a shell puts the home folder in. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: this is a variable of the config
 const TILDE = "An argument begins with ~/, and no shell is there to read it: write ${userHome}/ in its place.";
 
 const ONLY_SLOW = 'If it is only slow, raise "connectTimeoutMs".';
