@@ -243,5 +243,4 @@ it("ends with 1 and the reason where the broker refuses its token", async () => 
   expect(await refused.exited).toBe(1);
   expect(refused.lines.some(({ state }) => state === "refused")).toBe(true);
   expect(refused.err).toMatch(/refused/);
-  sharer = await new Sharer(await writeConfig(), tokens["studio"] ?? "").ready();
 });

@@ -174,8 +174,8 @@ describe.skipIf(!linux)("two sharers of one mailbox", () => {
 });
 
 describe.skipIf(!linux)("a machine that sleeps", () => {
-  const SLEEP_MS = figure(2_500, 60_000);
-  const SHORT_MS = figure(1_500, 5_000);
+  const SLEEP_MS = figure(1_600, 60_000);
+  const SHORT_MS = figure(1_000, 5_000);
   /** Of each sort. More than a sharer takes at once: some wait in its socket, and some in the broker. */
   const CALLS = 50;
 

@@ -12,8 +12,8 @@ import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js
 import { figure } from "./length.js";
 import { linux, report } from "./measure.js";
 
-const KILLS = figure(5, 20);
-const COPIES = figure(10, 300);
+const KILLS = figure(3, 20);
+const COPIES = figure(6, 300);
 const BOXES = 4;
 /** Messages of one sender: all of them are read in each copy, and a mailbox holds no more than 5,000 of one. */
 const MAX_SENT = 3_000;
