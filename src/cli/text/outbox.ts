@@ -66,6 +66,10 @@ export function writeText(entry: OutboxEntry, io: Io, nowMs: number): string {
   if (entry.why !== undefined) facts.push(["why", visible(entry.why)]);
   if (entry.heldFor !== undefined) facts.push(["held", style.red(visible(entry.heldFor))]);
   if (entry.result !== undefined) facts.push(["result", visible(entry.result)]);
+  const { lostBytes } = entry;
+  if (lostBytes !== undefined) {
+    facts.push(["result", `not kept${lostBytes === 0 ? "" : `: it had ${grouped(lostBytes)} bytes`}`]);
+  }
   if (entry.error !== undefined) facts.push(["error", visible(entry.error)]);
   return table(facts);
 }
