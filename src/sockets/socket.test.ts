@@ -53,12 +53,34 @@ class Ear implements SocketEvents {
   }
 }
 
+it("a socket that is destroyed makes one error for all writes that were waiting, however many [bounded]", async () => {
+  const { socket, peer, wire } = await pair();
+  peer.pause();
+  const errors: unknown[] = [];
+  const write = wire.write.bind(wire);
+  wire.write = ((bytes: Buffer, ...rest: unknown[]) => {
+    const written = rest.pop() as (error?: Error) => void;
+    return write(bytes, (error?: Error | null) => {
+      if (error) errors.push(error);
+      written?.(error ?? undefined);
+    });
+  }) as never;
+  socket.attach(new Ear());
+  for (let n = 0; n < 5_000; n++) socket.send("x".repeat(4_000));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const gone = new Promise<string>((resolve) => socket.whenGone(resolve));
+  socket.destroy("it does not read");
+  expect(await gone).toBe("it does not read");
+  await vi.waitFor(() => expect(errors.length).toBeGreaterThan(1_000));
+  expect(new Set(errors).size).toBe(1);
+});
+
 describe("many small messages that come with one read", () => {
   const flooded = () => {
     const ws = Object.assign(new EventEmitter(), { isPaused: true, bufferedAmount: 0, readyState: 1 });
     const terminate = () => ws.emit("close", 1006, Buffer.alloc(0));
     const pause = { pause: () => (ws.isPaused = true), resume: () => (ws.isPaused = false), terminate };
-    const socket = new Socket(Object.assign(ws, pause) as never, { bytesRead: 0 } as never, "none");
+    const socket = new Socket(Object.assign(ws, pause) as never, { bytesRead: 0, destroy() {} } as never, "none");
     cleanups.push(() => void ws.emit("close", 1000, Buffer.alloc(0)));
     const ear = new Ear();
     socket.attach(ear);
@@ -98,7 +120,7 @@ describe("large messages of many sockets", () => {
     const sockets = Array.from({ length: 8 }, () => {
       const ws = Object.assign(new EventEmitter(), { isPaused: true, bufferedAmount: 0, readyState: 1 });
       const pause = { pause: () => (ws.isPaused = true), resume: () => (ws.isPaused = false), terminate() {} };
-      const socket = new Socket(Object.assign(ws, pause) as never, { bytesRead: 0 } as never, "none");
+      const socket = new Socket(Object.assign(ws, pause) as never, { bytesRead: 0, destroy() {} } as never, "none");
       cleanups.push(() => void ws.emit("close", 1000, Buffer.alloc(0)));
       const ear = new Ear();
       socket.attach(ear);
