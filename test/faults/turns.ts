@@ -15,13 +15,6 @@ const MORE_TRIES = 4;
 /** By then the turn that is under way was written down. */
 const WRITTEN_MS = 50;
 
-/**
- * What Node takes at most for one of many requests that are ready in one turn: to read the bytes, to parse the headers, to ask
- * us who sent it and whether there is room. That they are read in one turn is Node's doing: it asks the kernel for up to
- * 1,024 connections that have something, and reads all of them before it lets anything else happen. 20 to 50 us were seen.
- */
-const REQUEST_MS = 0.05;
-
 export interface Turn {
   readonly ms: number;
   /** V8's collector had so much of it. */
@@ -32,8 +25,7 @@ export interface Turn {
 
 const SHORT: Turn = { ms: 0, collectorMs: 0, requests: 0 };
 
-/** How much longer it was than a turn may be, less what is not ours in it. */
-const excessOf = ({ ms, collectorMs, requests }: Turn) => ms - collectorMs - requests * REQUEST_MS - TURN_MS;
+const withoutCollector = ({ ms, collectorMs }: Turn) => ms - collectorMs;
 
 export interface Turns {
   /** For the gateway that is watched. */
@@ -42,7 +34,7 @@ export interface Turns {
   begin(): void;
   /** The longest turn since begin(), in milliseconds; 0 where all were short. */
   longest(): Promise<number>;
-  /** The turn since begin() that is the longest without what the collector had of it and what Node read in it. */
+  /** The turn since begin() that is the longest without what the collector had of it. */
   worst(): Promise<Turn>;
   /** The longest turn while `act` runs. Of a few tries the one that was least disturbed. */
   leastOf(times: number, act: () => Promise<void>): Promise<number>;
@@ -66,7 +58,8 @@ export function watchedTurns(folder: string): Turns {
     env: { NODE_OPTIONS: `--import ${join(root, "test/faults/turns-preload.mjs")}`, TOOLWAY_TURNS: turns },
     begin,
     longest,
-    worst: async () => (await all()).reduce((worst, one) => (excessOf(one) > excessOf(worst) ? one : worst), SHORT),
+    worst: async () =>
+      (await all()).reduce((worst, one) => (withoutCollector(one) > withoutCollector(worst) ? one : worst), SHORT),
     // What the machine does at the same time makes CPU time longer at random: the shortest of a few counts. Where others keep it
     // busy there are more tries, and what is too long by itself is so in all of them.
     async leastOf(times, act) {
@@ -95,10 +88,7 @@ export function expectShortTurn(ms: number): void {
   if (full) expect(ms).toBeLessThan(TURN_MS);
 }
 
-/**
- * The same where much garbage is made, or hundreds of requests are ready at once: without what the collector had of the turn,
- * and what Node read in it.
- */
+/** The same where much garbage is made: without what the collector had of the turn. */
 export function expectShortOwnTurn(turn: Turn): void {
-  if (full) expect(excessOf(turn), JSON.stringify(turn)).toBeLessThan(0);
+  if (full) expect(withoutCollector(turn), JSON.stringify(turn)).toBeLessThan(TURN_MS);
 }
