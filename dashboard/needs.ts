@@ -323,7 +323,8 @@ export function summaryOf(servers: readonly ServerStatus[], needs: readonly Need
   if (servers.length === 0 && needs.length === 0) return "No servers yet.";
   const fine = servers.filter(isWell).length;
   const all = servers.length === 1 ? "The server is" : `All ${servers.length} servers are`;
-  const some = fine === servers.length ? `${all} fine` : `${fine} of ${servers.length} servers are fine`;
+  const rest = servers.length === 1 ? "The server is not fine" : `${fine} of ${servers.length} servers are fine`;
+  const some = fine === servers.length ? `${all} fine` : rest;
   const state = servers.length === 0 ? "No servers yet" : some;
   if (needs.length === 0) return `${state}. Nothing needs you.`;
   return `${state}; ${needs.length === 1 ? "one thing needs" : `${needs.length} things need`} you.`;

@@ -261,7 +261,7 @@ it("a server with a tool that is held back, or that wants a login, is not among 
   const login = server({ credential: { needsLogin: true } });
   const said = (...servers: ServerStatus[]) => summaryOf(servers, needsOf({ ...NOTHING, servers }));
   expect(said(server(), held, login)).toBe("1 of 3 servers are fine; 2 things need you.");
-  expect(said(held)).toBe("0 of 1 servers are fine; one thing needs you.");
+  expect(said(held)).toBe("The server is not fine; one thing needs you.");
   expect(said(server(), server({ credential: { needsLogin: false } }))).toBe(
     "All 2 servers are fine. Nothing needs you.",
   );

@@ -147,7 +147,7 @@ function waitsForLogin({ state, credential }: ServerStatus): boolean {
   return state !== "misconfigured" && credential?.needsLogin === true;
 }
 
-export function isInTrouble({ state, circuit }: ServerStatus): boolean {
+function isInTrouble({ state, circuit }: ServerStatus): boolean {
   return IN_TROUBLE.has(state) || circuit !== "closed";
 }
 
