@@ -325,7 +325,8 @@ function retryAfter(headers: ResponseHeaders): string | undefined {
   const value = headers["retry-after"];
   if (typeof value !== "string") return undefined;
   if (/^\d{1,9}$/.test(value)) return `for ${value} s`;
-  return Number.isNaN(Date.parse(value)) ? undefined : `until ${new Date(value).toISOString()}`;
+  const at = dateIn(value);
+  return at === undefined ? undefined : `until ${new Date(at).toISOString()}`;
 }
 
 /** The same as a time from now on; never less than none. */
@@ -333,6 +334,14 @@ function retryAfterMs(headers: ResponseHeaders, wallMs: number): number | undefi
   const value = headers["retry-after"];
   if (typeof value !== "string") return undefined;
   if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;
-  const at = Date.parse(value);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - wallMs);
+  const at = dateIn(value);
+  return at === undefined ? undefined : Math.max(0, at - wallMs);
 }
+
+/** A date as HTTP writes it. Date.parse() finds one in almost any text with a number: in "-5", and in "soon, in 5". */
+function dateIn(value: string): number | undefined {
+  const at = WEEKDAY.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(at) ? undefined : at;
+}
+
+const WEEKDAY = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)/;
