@@ -9,8 +9,12 @@ beforeEach(makeFolder);
 
 afterEach(leaveFolder);
 
-const follow = (...words: string[]) =>
-  run(["logs", "-f", ...words, "--config", "mine.json", "--state", "state"], { signal: AbortSignal.timeout(1_000) });
+/** Ctrl-C, as soon as it waits for more. */
+function follow(...words: string[]) {
+  const stop = new AbortController();
+  const pause = async () => stop.abort();
+  return run(["logs", "-f", ...words, "--config", "mine.json", "--state", "state"], { signal: stop.signal, pause });
+}
 
 it("followed before anybody has written says that there is nothing yet, and what it waits for [told-why]", async () => {
   writeFileSync(join(folder, "mine.json"), '{"mcpServers":{"files":{"command":"x"}}}');
