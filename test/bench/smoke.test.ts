@@ -54,8 +54,12 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true, maxRetries: 5 });
 });
 
-async function bench(args: readonly string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, [join(root, "bench/run.mjs"), ...args], { stdio: ["ignore", "pipe", "pipe"] });
+async function bench(
+  args: readonly string[],
+  program = "run",
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const line = [join(root, `bench/${program}.mjs`), ...args];
+  const child = spawn(process.execPath, line, { stdio: ["ignore", "pipe", "pipe"] });
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
@@ -128,6 +132,18 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
     ]);
     expect(casesOf(rows, "list")).toEqual(["list http json legacy 8", "list http json modern 8"]);
     expectVerified(rows);
+  });
+
+  test("says what the checks of a call cost as shares of calls that were measured in the same run", {
+    timeout: RUN_MS,
+  }, async () => {
+    const { code, stdout, stderr } = await bench(["--quick", "--rounds", "1", "--calls", "16"], "shares");
+    expect(code, stderr.slice(-4000)).toBe(0);
+    const [head, ...rows] = stdout.trimEnd().split("\n");
+    expect(head).toMatch(/^result +whole call +reply +room +list age +together +were it a body$/);
+    // Three kinds in three sizes, and a small call.
+    expect(rows).toHaveLength(10);
+    for (const row of rows) expect(row).toMatch(/^\S.* +\d+ µs( +[\d.]+ µs [\d.]+ %){4} +[\d.]+ µs$/);
   });
 
   test("measures results of three kinds and three sizes, and verifies every answer", { timeout: RUN_MS }, async () => {
