@@ -62,6 +62,18 @@ describe("the process of the CLI", () => {
     expect(gone("list", "--config", config)).toMatchObject({ status: 0, stderr: "" });
   });
 
+  it("starts many servers for one call, and Node has nothing to warn of [told-why]", () => {
+    const config = join(folder, "many.json");
+    const names = Array.from({ length: 14 }, (_, n) => [`s${n}`, { command: "no-such-program-of-ours" }] as const);
+    // One that cannot be started at all: the others are started by their names then.
+    const wrong = { command: "x", env: { KEY: `\${TOOLWAY_TEST_NO_SUCH_KEY}` } };
+    writeFileSync(config, JSON.stringify({ mcpServers: { ...Object.fromEntries(names), wrong } }));
+    const { status, stderr } = cli("call", "zz", "--config", config, "--state", join(folder, "many"));
+    expect(status).toBe(1);
+    expect(stderr).toContain("There is no tool zz");
+    expect(stderr).not.toContain("Warning");
+  });
+
   it("ends quietly when its reader has gone", async () => {
     const child = spawn("sh", ["-c", '"$0" "$1" config schema | true', process.execPath, main], {
       stdio: ["ignore", "pipe", "pipe"],

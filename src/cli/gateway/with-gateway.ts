@@ -84,8 +84,11 @@ async function startsOf(client: GatewayClient, { until, toStart }: GatewayNeeds)
 
 /** Nobody waits for it: how each start ends is in the status, which is asked until it is enough. */
 function startEach(servers: readonly string[], client: GatewayClient, signal: AbortSignal): void {
-  for (const name of servers)
-    void client.post(`/servers/${encodeURIComponent(name)}/start`, {}, signal).catch(() => {});
+  for (const name of servers) {
+    // Each has a signal of its own: Node warns of more than ten that listen to one, and takes them for a leak.
+    const own = AbortSignal.any([signal]);
+    void client.post(`/servers/${encodeURIComponent(name)}/start`, {}, own).catch(() => {});
+  }
 }
 
 /** Of one of our own that cannot be asked, nothing stays. */
