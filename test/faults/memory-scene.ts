@@ -62,7 +62,7 @@ export async function scene(
   mcpServers: Record<string, ServerEntry>,
   ready: readonly [string, object][] = [],
   settings: object = {},
-  judgesTurn = true,
+  judgesTurn = false,
 ) {
   const servers = { plain: faultServer("plain"), ...mcpServers };
   const turns = watchedTurns(await temporaryDirectory());

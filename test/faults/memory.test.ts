@@ -61,7 +61,7 @@ describe.skipIf(!linux)("memory", () => {
     "is bounded under %s of nothing but values that hang, each of which takes many times its text [bounded]",
     async (what, count, values) => {
       const hang = faultServer("troubled", ["hangs"], { tools: { echo: { name: "hang" } } });
-      const { gateway, attacker, honest, growth, told } = await scene({ hang });
+      const { gateway, attacker, honest, growth, told } = await scene({ hang }, [], {}, true);
       const x = Array.from({ length: values }, () => ({}));
       let over = false;
       const serving = serveHonest(honest, () => over);

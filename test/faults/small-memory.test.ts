@@ -29,11 +29,6 @@ const HELD_BYTES = figure(16, 128) * MIB;
 const GROWTH = figure(180 * MB, RSS_GROWTH);
 /** What is small has 64 MiB of it at most, and one principal three quarters. */
 const SHARE = Math.min(HELD_BYTES, 64 * MIB) * 0.75;
-/**
- * Node reads all connections that have something in one turn, and closes all that have ended, of which there are thousands: that
- * is in no hand of ours, and only said.
- */
-const JUDGES_TURN = false;
 /** In one body or one reply: just below what was once too small to be counted. */
 const BYTES = 60_000;
 /** A body in flight is counted three times. */
@@ -52,7 +47,7 @@ describe.skipIf(!linux)("memory for what is small", () => {
     const hangs = (name: string) => faultServer("troubled", ["hangs"], { tools: { echo: { name } } });
     const servers = { large: faultServer("large"), a: hangs("a"), b: hangs("b"), c: hangs("c"), d: hangs("d") };
     const settings = { limits: { heldBytes: HELD_BYTES } };
-    ({ gateway, attacker, honest, growth, told } = await scene(servers, [["pid", {}]], settings, JUDGES_TURN));
+    ({ gateway, attacker, honest, growth, told } = await scene(servers, [["pid", {}]], settings));
   }, 60_000);
 
   /** While `attack` runs, the honest agent is served; then the figures are told and held against their bound. */
