@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ownToolName } from "../contracts/names.js";
-import { findAnchor } from "../protocol/anchor.js";
+import { findAnchor } from "../protocol/reply-id.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { type BytesReply, type Reply, renderReply, resultBytes } from "../protocol/reply.js";
 import { aged, freshReply, MAX_REPLY_BYTES, requestHash } from "./cacheable.js";

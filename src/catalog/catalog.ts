@@ -24,12 +24,12 @@ import {
   sameTexts,
   visible,
 } from "./merge.js";
-import { SEPARATOR } from "./name-shape.js";
 import { assignPrefixes, type KeptNames, type Overrides } from "./names.js";
 import { type CursorSeal, Pages } from "./pages.js";
 import { RECEIPT_DEFINITION, RECEIPT_TEMPLATE, withReceipts } from "./receipt-menu.js";
 import { Routes } from "./routes.js";
 import { CALL_TOOL, FIND_TOOLS, type FoundTool, SEARCH_NAMES, searchMenu, ToolSearch } from "./search.js";
+import { SEPARATOR } from "./short-names.js";
 import {
   fromSnapshot,
   hides,

@@ -5,8 +5,8 @@ import { histories } from "../../test/faults/length.js";
 import { CHARACTER } from "../../test/fixtures/characters.js";
 import { exposedName, ownName } from "../contracts/names.js";
 import type { Override } from "../contracts/settings.js";
-import { fold, MAX_NAME } from "./name-shape.js";
 import { type Assignment, assignNames, assignPrefixes, type NameSource } from "./names.js";
+import { fold, MAX_NAME } from "./short-names.js";
 
 /** Thousands of runs on a busy machine. */
 const TIMEOUT = 60_000;

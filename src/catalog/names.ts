@@ -1,11 +1,11 @@
-// Decides which exposed name each tool or prompt has. How a name is spelled is name-shape.ts's, the lists are the
+// Decides which exposed name each tool or prompt has. How a name is spelled is short-names.ts's, the lists are the
 // catalog's.
 
 import { type ExposedName, exposedName, type OwnName } from "../contracts/names.js";
 import type { NameMode, Override } from "../contracts/settings.js";
 import { fits, type Glob } from "../runtime/glob.js";
 import { Conflicts } from "./conflicts.js";
-import { fold, isExact, isExposable, MAX_NAME, NameSpace, nameCandidate, prefixCandidate } from "./name-shape.js";
+import { fold, isExact, isExposable, MAX_NAME, NameSpace, nameCandidate, prefixCandidate } from "./short-names.js";
 
 export type Overrides = ReadonlyMap<OwnName, Override>;
 

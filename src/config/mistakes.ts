@@ -1,5 +1,6 @@
 // What is wrong in a config: the form of a mistake and its text, the report that gathers the mistakes and warnings of
-// one config with their places, and the error that carries all of them at once.
+// one config with their places, and the error that carries all of them at once. How a mistake is worded stands where it
+// is found: form.ts for wrong types and unknown keys, each check for what it asks.
 
 import { ExpectedError } from "../runtime/expected-error.js";
 import type { Position, Source } from "./jsonc.js";

@@ -223,7 +223,7 @@ describe("a server that hangs [one-bad-server]", () => {
     first.onCancel?.("no patience");
     expect(await first.answer()).toMatchObject({ error: { code: -31008, message: "no patience" } });
     await gateway.close({ drainMs: 0 });
-    expect(await second.code()).toBe(-32602);
+    expect(await second.code()).toBe(-31001);
     expect([first.replies.length, second.replies.length]).toEqual([1, 1]);
   });
 });

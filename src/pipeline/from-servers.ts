@@ -10,8 +10,8 @@ import type { Servers } from "../contracts/servers.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
 import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
 import type { Access } from "./access.js";
+import { type AgentNotifications, Announcements } from "./agent-notifications.js";
 import { withToolsChange } from "./menu-changes.js";
-import { Announcements, type OpenAgents } from "./open-agents.js";
 import { isServedBy, type Subscriptions } from "./subscriptions.js";
 import type { Tasks } from "./tasks.js";
 
@@ -20,7 +20,7 @@ interface FromServersParts {
   readonly pins: Pins;
   readonly cache: Cache;
   readonly access: Access;
-  readonly sessions: OpenAgents;
+  readonly sessions: AgentNotifications;
   readonly tasks: Tasks;
   /** They are attached once they exist, and say nothing before. */
   readonly servers: () => Servers;

@@ -6,7 +6,7 @@ import type { Entry } from "../catalog/merge.js";
 import type { Caller } from "../contracts/caller.js";
 import type { ListKind } from "../contracts/upstream.js";
 import type { Access } from "./access.js";
-import { LIST_CHANGED, type OpenAgents } from "./open-agents.js";
+import { type AgentNotifications, LIST_CHANGED } from "./agent-notifications.js";
 
 /** Templates are told of with resources. */
 const TOLD: readonly (readonly [told: ListKind, parts: readonly ListKind[]])[] = [
@@ -16,7 +16,7 @@ const TOLD: readonly (readonly [told: ListKind, parts: readonly ListKind[]])[] =
 ];
 
 interface MenuDeps {
-  readonly sessions: OpenAgents;
+  readonly sessions: AgentNotifications;
   readonly catalog: Catalog;
   readonly access: Access;
 }
@@ -52,7 +52,7 @@ function areSame(some: readonly Entry[], others: readonly Entry[]): boolean {
 }
 
 /** Reads a list of tools in. Where a server comes into sight with it, or goes, its other lists have changed too. */
-export function withToolsChange(sessions: OpenAgents, server: string, change: () => boolean): boolean {
+export function withToolsChange(sessions: AgentNotifications, server: string, change: () => boolean): boolean {
   const before = seers(sessions, server);
   const hasChanged = change();
   if (!hasChanged) return false;
@@ -65,7 +65,7 @@ export function withToolsChange(sessions: OpenAgents, server: string, change: ()
   return true;
 }
 
-function seers(sessions: OpenAgents, server: string): Map<string, Caller> {
+function seers(sessions: AgentNotifications, server: string): Map<string, Caller> {
   const found = new Map<string, Caller>();
   sessions.each(server, (session) => found.set(session.sessionKey, session));
   return found;

@@ -14,15 +14,15 @@ import { Fault } from "../protocol/errors.js";
 import type { ParamHeader } from "../protocol/param-headers.js";
 import type { Reply } from "../protocol/reply.js";
 import { type Access, countRefusal, OPERATOR } from "./access.js";
+import type { AgentNotifications } from "./agent-notifications.js";
 import { type Destination, Forward, judgedTool, type SecondJudge } from "./forward.js";
 import { LegacyOutput } from "./legacy-output.js";
 import { NAME } from "./name-at.js";
-import type { OpenAgents } from "./open-agents.js";
 import { concernsTasks, TASK_METHODS, type Tasks } from "./tasks.js";
 
 export interface SenderDeps {
   readonly access: Access;
-  readonly sessions: OpenAgents;
+  readonly sessions: AgentNotifications;
   readonly cache: Cache;
   readonly tasks: Tasks;
   readonly now: () => number;

@@ -10,8 +10,8 @@ import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { LoggingLevel } from "../protocol/log-levels.js";
 import { isRefusal, isUndecided } from "../protocol/reply.js";
 import { sleepUnref } from "../runtime/wait.js";
+import type { AgentNotifications } from "./agent-notifications.js";
 import { CallWrapper } from "./call-wrapper.js";
-import type { OpenAgents } from "./open-agents.js";
 
 /**
  * How long an agent's setLevel waits for the servers to take it: long for a healthy one, and no bad one holds it up.
@@ -27,12 +27,12 @@ interface LevelLine {
 }
 
 export class Subscriptions {
-  readonly #sessions: OpenAgents;
+  readonly #sessions: AgentNotifications;
   readonly #servers: Servers;
   readonly #log: (text: string) => void;
   readonly #levels = new WeakMap<Upstream, LevelLine>();
 
-  constructor(sessions: OpenAgents, servers: Servers, log: (text: string) => void) {
+  constructor(sessions: AgentNotifications, servers: Servers, log: (text: string) => void) {
     this.#sessions = sessions;
     this.#servers = servers;
     this.#log = log;

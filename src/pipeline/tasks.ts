@@ -14,8 +14,8 @@ import { ModernError, RELATED_TASK, relatedTask, TASKS_EXTENSION } from "../prot
 import { faultReply, type Reply } from "../protocol/reply.js";
 import { messageOf } from "../runtime/expected-error.js";
 import { type Access, OPERATOR } from "./access.js";
+import type { AgentNotifications } from "./agent-notifications.js";
 import { CallWrapper } from "./call-wrapper.js";
-import type { OpenAgents } from "./open-agents.js";
 import type { OwnedTask, TaskIds } from "./tasks/ids.js";
 import { answerList, LIST_PAGE, type ListedTask, TaskRequest } from "./tasks/list.js";
 import {
@@ -47,7 +47,7 @@ export interface TasksOptions {
   readonly ids: TaskIds;
   readonly owners: TaskOwners;
   readonly access: Access;
-  readonly sessions: OpenAgents;
+  readonly sessions: AgentNotifications;
   readonly servers: () => Servers;
   /** Whether the server's own word is that a tool cannot be called but as a task of 2025-11-25. */
   readonly needsTask: (server: string, tool: OwnToolName) => boolean;

@@ -2,9 +2,9 @@
 
 import { describe, expect, it } from "vitest";
 import { lentPieces } from "../../test/fixtures/lent-pieces.js";
-import { findAnchor, findAnchorIn } from "./anchor.js";
 import { PiecedReply, replySize, shared, WholeReply } from "./arrived.js";
 import { type BytesReply, renderReply } from "./reply.js";
+import { findAnchor, findAnchorIn } from "./reply-id.js";
 
 const TEXT = "ü7".repeat(400);
 const HEAD_FORMS = [

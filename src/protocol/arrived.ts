@@ -3,8 +3,8 @@
 // `{ ...reply, bytes }` has neither.
 
 import { giveBack } from "../runtime/memory/read-blocks.js";
-import type { Anchor } from "./anchor.js";
 import type { BytesReply, Reply } from "./reply.js";
+import type { Anchor } from "./reply-id.js";
 
 type Span = Pick<Anchor, "idStart" | "idEnd">;
 

@@ -3,12 +3,12 @@
 // inside a value is for its reader.
 
 import { isUtf8 } from "node:buffer";
-import type { Anchor } from "./anchor.js";
 import { CLOSE_BRACE, QUOTE } from "./bytes/codes.js";
 import { plainAnswer } from "./bytes/plain-answer.js";
 import { MemberWalk, mayNameIdOrMethod } from "./bytes/scan-bytes.js";
 import { isObject } from "./jsonrpc.js";
 import { MAX_MEMBERS } from "./message.js";
+import type { Anchor } from "./reply-id.js";
 
 /** Up to here a reply is parsed: it costs next to nothing. */
 export const PARSED_REPLY_BYTES = 4096;

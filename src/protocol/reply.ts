@@ -1,4 +1,5 @@
-// An answer on its way to whoever asked. It carries no id of its own: whoever writes it puts the asker's in.
+// An answer on its way to whoever asked. It carries no id of its own: whoever writes it puts the asker's in:
+// here in one that is held whole, in reply-id.ts in one that still arrives.
 
 import type { Readable } from "node:stream";
 import { replySize } from "./arrived.js";

@@ -11,7 +11,7 @@ import { type HandshakeOffer, shareable } from "./era/handshake.js";
 import { statusOf } from "./era/meeting.js";
 import { Evictions } from "./evictions.js";
 import { ServerError } from "./link/own-call.js";
-import { CHANGE_ECHO_MS, ListTellers } from "./lists/tellers.js";
+import { CHANGE_ECHO_MS, ListSource } from "./lists/list-source.js";
 import { ProfileSessions } from "./profile-sessions.js";
 import type { UpstreamContext } from "./server-deps.js";
 
@@ -45,7 +45,7 @@ export interface ExtraSessionsOptions {
 export class ExtraSessions {
   readonly #options: ExtraSessionsOptions;
   readonly #sessions: ProfileSessions<ServerDriver>;
-  readonly #tellers = new ListTellers<ServerDriver>();
+  readonly #listSource = new ListSource<ServerDriver>();
   readonly #evictions = new Evictions<ServerDriver>();
 
   constructor(options: ExtraSessionsOptions) {
@@ -106,13 +106,13 @@ export class ExtraSessions {
   ): void {
     const { shared, context } = this.#options;
     const toldMs = context.now();
-    if (teller === shared) this.#tellers.sharedTold(kinds, toldMs);
+    if (teller === shared) this.#listSource.sharedTold(kinds, toldMs);
     if (teller === shared || isModern) {
       read(shared, kinds);
       return;
     }
     const timer = setTimeout(() => {
-      const alone = teller.isReady ? this.#tellers.toldAlone(teller, kinds, toldMs) : [];
+      const alone = teller.isReady ? this.#listSource.toldAlone(teller, kinds, toldMs) : [];
       if (alone.length > 0) read(teller, alone);
     }, CHANGE_ECHO_MS);
     timer.unref();
@@ -120,7 +120,7 @@ export class ExtraSessions {
 
   /** The session beside whose list is the server's, if there is one. */
   listerOf(kind: ListKind): ServerDriver | undefined {
-    const teller = this.#tellers.of(kind);
+    const teller = this.#listSource.of(kind);
     return teller?.isReady === true ? teller : undefined;
   }
 
@@ -150,7 +150,7 @@ export class ExtraSessions {
         onNotification: (message, caller) => this.#options.onNotification(session, message, caller),
         aboutTask,
         onState: () => {
-          const left = session.isReady ? [] : this.#tellers.left(session);
+          const left = session.isReady ? [] : this.#listSource.left(session);
           if (left.length > 0) this.#options.onListsLeft(left);
           this.#options.onState();
         },

@@ -12,7 +12,6 @@ import type { NotificationMessage } from "../protocol/message.js";
 import type { Redactor } from "../runtime/redact/redactor.js";
 import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { deferred } from "../runtime/wait.js";
-import { readCard } from "./card.js";
 import type { AboutTask } from "./connection/from-server.js";
 import { ServerDriver, type ToolsRead } from "./driver.js";
 import { declared, EVERY_CAPABILITY, shareable } from "./era/handshake.js";
@@ -28,14 +27,15 @@ import { hashOf, Rereads } from "./lists/rereads.js";
 import { ToolsCheck } from "./lists/tools-check.js";
 import { isOwnNotification } from "./modern/side.js";
 import { ToolHeaders } from "./modern/tool-headers.js";
+import { readCard } from "./server-card.js";
 import type { ServerDeps } from "./server-deps.js";
 import { statusOf } from "./server-status.js";
+import { StateLog } from "./state-log.js";
 import { Breaker } from "./supervise/breaker.js";
 import { makeRoom } from "./supervise/places.js";
 import { noRoom, stopped } from "./supervise/refusals.js";
 import { Repeatable } from "./supervise/repeatable.js";
 import { StartTurns } from "./supervise/start-turns.js";
-import { ToldStates } from "./told-states.js";
 
 /** So many different problems are kept for `status`; more would not be read. */
 const MAX_PROBLEMS = 20;
@@ -79,7 +79,7 @@ export class UpstreamServer implements ServerHandle {
   #intro: ServerIntro | undefined;
   #retries = 0;
   #retry: { readonly timer: NodeJS.Timeout; readonly dueMs: number } | undefined;
-  readonly #told = new ToldStates((level, text, facts) => this.#log(level, text, facts));
+  readonly #told = new StateLog((level, text, facts) => this.#log(level, text, facts));
   #firstTry = deferred();
 
   /** `after` resolves at the end of the server whose place it takes; nothing is started before. */

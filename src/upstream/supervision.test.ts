@@ -9,7 +9,7 @@ import { closeHttp, listenOnLoopback } from "../../test/fixtures/loopback.js";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
 import { ownToolName } from "../contracts/names.js";
 import type { ServerSpec, Supervision } from "../contracts/server-spec.js";
-import { readCard } from "./card.js";
+import { readCard } from "./server-card.js";
 
 /** Two busy cores start a process in a second or two; a hang takes its ping and the graces of a stop. */
 const SOON = { timeout: 20_000, interval: 50 };

@@ -65,7 +65,7 @@ describe.skipIf(!linux)("memory for what is small", () => {
   }
 
   /** Sessions of the attacker. */
-  function openAgents(count: number): Promise<Agent[]> {
+  function agentNotifications(count: number): Promise<Agent[]> {
     return Promise.all(Array.from({ length: count }, () => openAgent(gateway, attacker.authorization)));
   }
 
@@ -118,7 +118,7 @@ describe.skipIf(!linux)("memory for what is small", () => {
   it("is bounded under replies that wait behind one that hangs, on connections that are then cut [bounded]", async () => {
     const count = figure(10, 100);
     await under(`${count} connections with 80 replies of 60 kB behind one that hangs`, async () => {
-      const agents = await openAgents(Math.ceil(count / 10));
+      const agents = await agentNotifications(Math.ceil(count / 10));
       const all = Array.from({ length: count }, (_, n) => {
         const { head } = agents[n % agents.length] as Agent;
         const fills = Array.from({ length: 80 }, () => callBody(head, "fill", { bytes: BYTES }));
@@ -138,7 +138,7 @@ describe.skipIf(!linux)("memory for what is small", () => {
   it("is bounded under calls that hang, of which those without room are refused with 503 [bounded]", async () => {
     const count = figure(900, 5_700);
     await under(`${count} calls of 60 kB that hang`, async () => {
-      const agents = await openAgents(Math.ceil(count / CALLS_A_SESSION));
+      const agents = await agentNotifications(Math.ceil(count / CALLS_A_SESSION));
       const x = "x".repeat(BYTES);
       const all = Array.from({ length: count }, (_, n) => {
         const { head } = agents[n % agents.length] as Agent;

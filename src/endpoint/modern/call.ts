@@ -3,7 +3,7 @@
 
 import type { AgentProfile, Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { AgentCall } from "../../contracts/service.js";
-import { findAnchor } from "../../protocol/anchor.js";
+import { findAnchor } from "../../protocol/reply-id.js";
 import { replySize, WholeReply } from "../../protocol/arrived.js";
 import { Fault, type FaultCode, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "../../protocol/jsonrpc.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findAnchor } from "../../protocol/anchor.js";
+import { findAnchor } from "../../protocol/reply-id.js";
 import { renderReply } from "../../protocol/reply.js";
 import { toModern } from "./reply.js";
 

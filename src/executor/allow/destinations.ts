@@ -1,5 +1,5 @@
-// What an executor may reach: holds URLs and resolved addresses against the rules of `--allow`. Resolves nothing and
-// connects to nothing; resolve.ts does, and asks here about each address.
+// What an executor may reach, against requests that a server forges (SSRF): holds URLs and resolved addresses against
+// the rules of `--allow`. Resolves nothing and connects to nothing; resolve.ts does, and asks here about each address.
 
 import {
   type Address,

@@ -4,8 +4,8 @@
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import type { Fault } from "../../protocol/errors.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
+import { takenBack } from "../link/cancelled-call.js";
 import type { Link } from "../link/link.js";
-import { takenBack } from "../link/taken-back.js";
 import type { CallEndings, PendingCall, PendingCalls } from "./in-flight.js";
 
 /**

@@ -6,7 +6,6 @@ import type { Readable } from "node:stream";
 import type { Caller } from "../../contracts/caller.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { ListKind, ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
-import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../../protocol/anchor.js";
 import { PiecedReply, WholeReply } from "../../protocol/arrived.js";
 import { flawOfLong, HAS_METHOD, isAmbiguous, judgeShort, PARSED_REPLY_BYTES } from "../../protocol/check-reply.js";
 import { Fault, OUTCOME_UNKNOWN, toRpcError } from "../../protocol/errors.js";
@@ -20,15 +19,16 @@ import {
   withChanges,
 } from "../../protocol/message.js";
 import { type BytesReply, faultReply } from "../../protocol/reply.js";
+import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../../protocol/reply-id.js";
 import { redactorFor } from "../../runtime/redact/secrets-of.js";
 import { resultWithin } from "../../runtime/wait.js";
 import type { HandshakeOffer } from "../era/handshake.js";
 import { type MeetingOptions, meet } from "../era/meeting.js";
 import { identityOf } from "../era/verdict.js";
+import { takenBack } from "../link/cancelled-call.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { ask, type CallSender } from "../link/own-call.js";
 import { cardWithoutSecrets, withoutSecrets } from "../link/safe-fault.js";
-import { takenBack } from "../link/taken-back.js";
 import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
 import { WITHOUT_SENDER } from "../modern/translate.js";
 import { type Breaker, type LateCall, OverdueFault } from "../supervise/breaker.js";

@@ -11,7 +11,7 @@ import {
   type RequestHandle,
 } from "../../executor/wire/types.js";
 import { Fault } from "../../protocol/errors.js";
-import { readCard } from "../card.js";
+import { readCard } from "../server-card.js";
 import { ExecutorRequester, type ExecutorWay, requestersBy } from "./executor-requester.js";
 import { type ExchangeHandler, MAX_CALLS_IN_FLIGHT, type RequestOptions, type ResponseHeaders } from "./requester.js";
 

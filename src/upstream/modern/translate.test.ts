@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { findAnchor } from "../../protocol/anchor.js";
 import { parseMessage, withChanges } from "../../protocol/message.js";
+import { findAnchor } from "../../protocol/reply-id.js";
 import { toLegacyError, WITHOUT_SENDER } from "./translate.js";
 
 const withoutSender = (text: string) => withChanges(parseMessage(text), WITHOUT_SENDER);

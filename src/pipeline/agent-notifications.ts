@@ -44,7 +44,7 @@ export const LIST_CHANGED: Record<ListKind, NotificationText> = {
   resourceTemplates: makeNotification("notifications/resources/list_changed"),
 };
 
-export class OpenAgents {
+export class AgentNotifications {
   readonly #members = new Map<string, Member>();
   readonly #sees: (session: Caller, server: string) => boolean;
   /** Who has subscribed to what, by server. Updates come by the thousand, and hardly anybody listens to most of them. */

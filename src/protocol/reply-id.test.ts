@@ -4,8 +4,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { histories } from "../../test/faults/length.js";
 import { CHARACTER } from "../../test/fixtures/characters.js";
-import { findAnchor, largeReply } from "./anchor.js";
 import { renderReply } from "./reply.js";
+import { findAnchor, largeReply } from "./reply-id.js";
 
 /** Text that tries to look like the anchors: in strings, in keys, nested, escaped. */
 const bait = fc.constantFrom(

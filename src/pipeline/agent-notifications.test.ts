@@ -6,7 +6,7 @@ import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { isLoggingLevel } from "../protocol/log-levels.js";
 import { type NotificationMessage, parseMessage } from "../protocol/message.js";
-import { Announcements, OpenAgents } from "./open-agents.js";
+import { AgentNotifications, Announcements } from "./agent-notifications.js";
 
 class Listener implements Caller {
   readonly principal: { id: string; role: string };
@@ -44,14 +44,14 @@ const notification = (method: string, params: JsonObject = {}) =>
 const log = (level: unknown) => notification("message", { level, data: "x" });
 const updated = (uri: unknown) => notification("resources/updated", { uri });
 
-let sessions: OpenAgents;
+let sessions: AgentNotifications;
 let ada: Listener;
 let bob: Listener;
 /** Sees the server `open` only. */
 let eve: Listener;
 
 beforeEach(() => {
-  sessions = new OpenAgents((session, server) => session.principal.role === "default" || server === "open");
+  sessions = new AgentNotifications((session, server) => session.principal.role === "default" || server === "open");
   [ada, bob, eve] = [new Listener("ada"), new Listener("bob"), new Listener("eve", "guest")];
   for (const one of [ada, bob, eve]) sessions.open(one, undefined);
 });
@@ -182,7 +182,7 @@ describe("updates of resources", () => {
 
   it("cost what those who hear of them cost, however many others have subscribed to something else [bounded]", () => {
     let looks = 0;
-    sessions = new OpenAgents(() => ++looks > 0);
+    sessions = new AgentNotifications(() => ++looks > 0);
     const all = Array.from({ length: 2_000 }, (_, n) => new Listener(`agent ${n}`));
     for (const [n, one] of all.entries()) {
       sessions.open(one, undefined);

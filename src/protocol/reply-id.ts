@@ -1,4 +1,4 @@
-// Finds the id of a response without parsing it, by an anchored match on the head, or on head and tail, and exchanges
+// Finds the id of a response, however large, without parsing it, by an anchored match on the head, or on head and tail, and exchanges
 // it in a reply that still arrives. Only ids of ours (decimal integers) are found; whatever does not match is for
 // JSON.parse.
 

@@ -3,7 +3,7 @@
 import type { ServerState, StateFacts } from "../contracts/status.js";
 
 /** A connection of the server, as it is now. */
-interface Standing {
+interface ConnectionNow {
   readonly state: ServerState;
   readonly lastFault:
     | { readonly forOperator: string; readonly reason?: string | undefined; readonly code: string }
@@ -13,7 +13,7 @@ interface Standing {
 
 type Tell = (level: "info" | "warn", text: string, facts: StateFacts) => void;
 
-export class ToldStates {
+export class StateLog {
   readonly #tell: Tell;
   #told: string | undefined;
 
@@ -22,7 +22,7 @@ export class ToldStates {
   }
 
   /** `from`: how it was before. `nextTryInMs` is undefined where nothing is tried by itself. */
-  changed({ state, lastFault, readyAfterMs }: Standing, from: ServerState, nextTryInMs: number | undefined): void {
+  changed({ state, lastFault, readyAfterMs }: ConnectionNow, from: ServerState, nextTryInMs: number | undefined): void {
     const fault = `${state === "ejected" ? "ejected, since it was restarted too often: " : ""}${lastFault?.forOperator ?? ""}`;
     const text = state === "ready" ? `ready after ${readyAfterMs} ms` : fault;
     if (text === "" || text === this.#told || state === "starting" || state === "stopped") return;

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { ToldStates } from "./told-states.js";
+import { StateLog } from "./state-log.js";
 
 it("a server's states are told once each, with every fact of the line as a field [told-why]", () => {
   const told: unknown[] = [];
-  const states = new ToldStates((level, text, facts) => told.push([level, text, facts]));
+  const states = new StateLog((level, text, facts) => told.push([level, text, facts]));
   const fault = { forOperator: "It exited with code 1.", reason: "exited", code: "unavailable" };
   const standing = { lastFault: undefined, readyAfterMs: undefined };
   states.changed({ ...standing, state: "starting" }, "idle", undefined);
