@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ownToolName } from "../contracts/names.js";
-import { findAnchor } from "../protocol/reply-id.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { type BytesReply, type Reply, renderReply, resultBytes } from "../protocol/reply.js";
+import { findAnchor } from "../protocol/reply-id.js";
 import { aged, freshReply, MAX_REPLY_BYTES, requestHash } from "./cacheable.js";
 
 function call(params: string, method = "tools/call"): RequestMessage {

@@ -3,7 +3,6 @@
 
 import type { AgentProfile, Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { AgentCall } from "../../contracts/service.js";
-import { findAnchor } from "../../protocol/reply-id.js";
 import { replySize, WholeReply } from "../../protocol/arrived.js";
 import { Fault, type FaultCode, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "../../protocol/jsonrpc.js";
@@ -18,6 +17,7 @@ import {
 import { Meta } from "../../protocol/modern.js";
 import type { ParamHeader } from "../../protocol/param-headers.js";
 import { type BytesReply, editedReply, type Reply, responseOf, resultBytes } from "../../protocol/reply.js";
+import { findAnchor } from "../../protocol/reply-id.js";
 import type { Clock } from "../../runtime/clock.js";
 import { NOWHERE } from "../../runtime/containers/table.js";
 import type { HeldBytes, Holder } from "../../runtime/memory/held-bytes.js";

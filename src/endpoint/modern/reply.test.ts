@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { findAnchor } from "../../protocol/reply-id.js";
 import { renderReply } from "../../protocol/reply.js";
+import { findAnchor } from "../../protocol/reply-id.js";
 import { toModern } from "./reply.js";
 
 const shape = { method: "tools/call", uri: undefined, serverInfo: { name: "toolway" } };
