@@ -58,7 +58,7 @@ export interface ReceiptHandlerOptions {
   /** Whether what became of a write of this tool is told unasked. */
   readonly tells: (server: string, tool: OwnToolName) => boolean;
   readonly subscribers: {
-    subscribe(sessionKey: string, uri: string): "new" | "known" | "full";
+    subscribe(sessionKey: string, uri: string): "new" | "known" | Fault;
     unsubscribe(sessionKey: string, uri: string): void;
     updated(uri: string): void;
   };
@@ -242,9 +242,8 @@ export class LocalReceiptHandler implements ReceiptHandler {
       const contents = [{ uri, mimeType: "application/json", text: receiptJson(receipt) }];
       call.reply({ kind: "result", result: { contents } });
     } else {
-      if (subscribers.subscribe(caller.sessionKey, uri) === "full") {
-        throw new Fault("limit", "You have too many subscriptions. Unsubscribe from some that you no longer need.");
-      }
+      const kept = subscribers.subscribe(caller.sessionKey, uri);
+      if (kept instanceof Fault) throw kept;
       call.reply({ kind: "result", result: {} });
     }
   }

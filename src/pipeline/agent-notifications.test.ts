@@ -44,6 +44,8 @@ const notification = (method: string, params: JsonObject = {}) =>
 const log = (level: unknown) => notification("message", { level, data: "x" });
 const updated = (uri: unknown) => notification("resources/updated", { uri });
 
+const LIMIT = { code: "limit" };
+
 let sessions: AgentNotifications;
 let ada: Listener;
 let bob: Listener;
@@ -226,12 +228,12 @@ describe("subscriptions", () => {
     expect(sessions.subscribe("ada", "open", "a:0")).toBe("new");
     expect(sessions.subscribe("ada", "open", "a:0")).toBe("known");
     for (let i = 1; i < 5_000; i++) sessions.subscribe("ada", `s${i % 7}`, `a:${i}`);
-    expect(sessions.subscribe("ada", "open", "b:1")).toBe("full");
+    expect(sessions.subscribe("ada", "open", "b:1")).toMatchObject(LIMIT);
     expect(sessions.subscribe("ada", "open", "a:0")).toBe("known");
     sessions.unsubscribe("ada", "open", "a:0");
     sessions.unsubscribe("ada", "open", "a:0");
     expect(sessions.subscribe("ada", "open", "b:1")).toBe("new");
-    expect(sessions.subscribe("ada", "open", "b:2")).toBe("full");
+    expect(sessions.subscribe("ada", "open", "b:2")).toMatchObject(LIMIT);
   });
 
   it("are told again by server, to those who are concerned", () => {
@@ -318,7 +320,7 @@ describe("what subscriptions take", () => {
   };
 
   it("is bounded, for all sessions of a principal together, and comes back with each [bounded]", () => {
-    expect(sessions.subscribe("ada", "open", uri(1, 100_000))).toBe("full");
+    expect(sessions.subscribe("ada", "open", uri(1, 100_000))).toMatchObject(LIMIT);
     const flood = several("flood", 3);
     const most = taken(flood);
     expect(most).toBeGreaterThan(1_000);
@@ -327,8 +329,22 @@ describe("what subscriptions take", () => {
     expect(sessions.subscribe("ada", "open", uri(1))).toBe("new");
     sessions.unsubscribe("flood 0", "open", uri(7));
     expect(sessions.subscribe("flood 2", "open", uri(7))).toBe("new");
-    expect(sessions.subscribe("flood 2", "open", uri(8))).toBe("full");
+    expect(sessions.subscribe("flood 2", "open", uri(8))).toMatchObject(LIMIT);
     for (const { sessionKey } of flood) sessions.close(sessionKey);
     expect(taken(several("flood", 3))).toBe(most);
+  });
+
+  it("is told by the bound that was met: who has none is not told that it has too many [bounded]", () => {
+    const why = (agent: string, subscribed: string) => (sessions.subscribe(agent, "open", subscribed) as Fault).message;
+    taken(several("first", 3));
+    expect(why("first 0", uri(9_000))).toMatch(/^Your subscriptions take half of the gateway's room .* \(64 MiB\)/);
+    taken(several("second", 3));
+    for (let n = 0; sessions.subscribe("ada", "open", `y://${n}`) === "new"; n++);
+    expect(why("bob", uri(1))).toMatch(/^No more fits into the gateway's room .* \(64 MiB\)\. It is not yours alone/);
+    expect(why("bob", uri(1, 8_193))).toContain("8192 characters");
+    for (let n = 0; n < 5_000; n++) sessions.subscribe("eve", "open", `z://${n}`);
+    sessions.close("first 0");
+    for (let n = 0; n < 5_000; n++) sessions.subscribe("eve", "open", `z://${n}`);
+    expect(why("eve", "z://more")).toContain("This session has 5000 subscriptions");
   });
 });

@@ -3,6 +3,7 @@
 
 import type { AgentProfile, Caller, NotificationText } from "../contracts/caller.js";
 import type { ListKind } from "../contracts/upstream.js";
+import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { isAtLeast, isLoggingLevel, LOGGING_LEVELS, type LoggingLevel } from "../protocol/log-levels.js";
 import { makeNotification, type NotificationMessage } from "../protocol/message.js";
@@ -20,6 +21,13 @@ const MAX_SUBSCRIPTIONS = 5_000;
 const SUBSCRIBED_BYTES = 64 * MIB;
 /** A character takes two bytes at most, and the rest is what keeps it. */
 const bytesOf = (uri: string): number => 2 * uri.length + 100;
+
+const ROOM = `the gateway's room for the subscriptions of all agents (${SUBSCRIBED_BYTES / MIB} MiB)`;
+const TOO_LONG = `The URI is too long to be subscribed to: ${MAX_URI_CHARS} characters are the limit.`;
+const TOO_MANY = `This session has ${MAX_SUBSCRIPTIONS} subscriptions, which is the limit: unsubscribe from some.`;
+const HALF = `Your subscriptions take half of ${ROOM}, and nobody gets more: unsubscribe from some, or close sessions.`;
+const NO_ROOM = `No more fits into ${ROOM}. It is not yours alone that fill it: try again when others have ended some of theirs.`;
+const refused = (why: string): Fault => new Fault("limit", why);
 
 /** A server that announces without end is passed on no more often than this, for each list. */
 const DISTANCE_MS = 1_000;
@@ -135,15 +143,17 @@ export class AgentNotifications {
     return this.#members.get(caller.sessionKey)?.session ?? caller;
   }
 
-  /** `full`: the session has too many, or they are too long for what its principal may have, and this one is not kept. */
-  subscribe(sessionKey: string, server: string, uri: string): "new" | "known" | "full" {
+  /** A Fault `limit` says which bound was met; this one is not kept then. */
+  subscribe(sessionKey: string, server: string, uri: string): "new" | "known" | Fault {
     const member = this.#members.get(sessionKey);
     if (member === undefined) return "known";
     const uris = member.subscriptions.get(server) ?? new Set();
     if (uris.has(uri)) return "known";
-    if (member.subscribed >= MAX_SUBSCRIPTIONS || uri.length > MAX_URI_CHARS) return "full";
+    if (uri.length > MAX_URI_CHARS) return refused(TOO_LONG);
+    if (member.subscribed >= MAX_SUBSCRIPTIONS) return refused(TOO_MANY);
     const { id } = member.session.principal;
-    if (this.#room.refusal(id, bytesOf(uri), false) !== undefined) return "full";
+    const full = this.#room.refusal(id, bytesOf(uri), false);
+    if (full !== undefined) return refused(full === "half" ? HALF : NO_ROOM);
     this.#room.change(id, bytesOf(uri));
     member.subscribed++;
     member.subscriptions.set(server, uris.add(uri));
@@ -165,7 +175,7 @@ export class AgentNotifications {
 
   /** Subscriptions to what is the gateway's own, at whatever path. Who may read it was asked when it was subscribed to. */
   readonly ours = {
-    subscribe: (sessionKey: string, uri: string): "new" | "known" | "full" => this.subscribe(sessionKey, OURS, uri),
+    subscribe: (sessionKey: string, uri: string): "new" | "known" | Fault => this.subscribe(sessionKey, OURS, uri),
     unsubscribe: (sessionKey: string, uri: string): void => this.unsubscribe(sessionKey, OURS, uri),
     updated: (uri: string): void => {
       const members = this.#listeners.get(OURS)?.of(uri);

@@ -59,8 +59,7 @@ export class Subscriptions {
   subscribe(call: AgentCall, server: string, uri: string): { readonly watched: AgentCall; undo(): void } {
     const { sessionKey } = call.caller;
     const kept = this.#sessions.subscribe(sessionKey, server, uri);
-    if (kept === "full")
-      throw new Fault("limit", "This agent has too many subscriptions, or too long ones; unsubscribe from some.");
+    if (kept instanceof Fault) throw kept;
     const undo = () => {
       if (kept === "new") this.#sessions.unsubscribe(sessionKey, server, uri);
     };

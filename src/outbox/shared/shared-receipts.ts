@@ -20,8 +20,9 @@ import {
   type Receipts,
 } from "../../contracts/outbox.js";
 import type { AgentCall } from "../../contracts/service.js";
+import { Fault } from "../../protocol/errors.js";
 import { isObject } from "../../protocol/jsonrpc.js";
-import type { Reply } from "../../protocol/reply.js";
+import { faultReply, type Reply } from "../../protocol/reply.js";
 import { ExpectedError } from "../../runtime/expected-error.js";
 import type { ChangeListener } from "../parts.js";
 import type { LocalReceiptHandler, ReceiptHandlerOptions } from "../receipts.js";
@@ -348,16 +349,12 @@ export class SharedReceiptHandler implements ReceiptHandler {
       };
       this.#pass(call, partition, facts, asked);
     });
-    if (reply.kind === "error") call.reply(reply);
-    else if (this.#parts.subscribers.subscribe(call.caller.sessionKey, uri) === "full") {
-      call.reply({
-        kind: "error",
-        error: {
-          code: -32603,
-          message: "You have too many subscriptions. Unsubscribe from some that you no longer need.",
-        },
-      });
-    } else call.reply({ kind: "result", result: {} });
+    if (reply.kind === "error") {
+      call.reply(reply);
+      return;
+    }
+    const kept = this.#parts.subscribers.subscribe(call.caller.sessionKey, uri);
+    call.reply(kept instanceof Fault ? faultReply(kept) : { kind: "result", result: {} });
   }
 }
 
