@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { histories } from "../../test/faults/length.js";
 import { createSealer, createSteadySealer, openKey } from "./seal.js";
+import { StateDirError } from "./state-dir.js";
 
 const sealer = createSealer(randomBytes(32));
 
@@ -115,5 +116,24 @@ describe("the key file", () => {
     const path = join(dir, "key");
     writeFileSync(path, "short");
     expect(() => createSealer(openKey(path))).toThrow(/has 5 bytes instead of 32.*remove it/);
+    expect(readFileSync(path, "utf8")).toBe("short");
+  });
+
+  it.each([
+    ["that was cut off", (path: string) => writeFileSync(path, ""), "has 0 bytes instead of 32"],
+    ["that is a folder", (path: string) => mkdirSync(path), "cannot be read (EISDIR)"],
+  ])("%s is told as an error of the state directory, with what to do and what that costs", (_what, damage, why) => {
+    const path = join(dir, "key");
+    damage(path);
+    let thrown: unknown;
+    try {
+      openKey(path);
+    } catch (error) {
+      thrown = error;
+    }
+    expect(thrown).toBeInstanceOf(StateDirError);
+    const { message } = thrown as StateDirError;
+    expect(message).toContain(`The key file ${path} ${why}.`);
+    expect(message).toMatch(/Restore it from a backup, or remove it.*sessions.*tasks.*logins.*inputs/);
   });
 });

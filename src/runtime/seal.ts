@@ -9,6 +9,7 @@
 
 import { createCipheriv, createDecipheriv, createHmac, randomBytes, randomFillSync } from "node:crypto";
 import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { StateDirError } from "./state-dir.js";
 
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
@@ -137,18 +138,22 @@ export function readKey(path: string): Uint8Array | undefined {
   try {
     key = readFileSync(path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    throw damaged(path, `cannot be read (${code})`);
   }
-  if (key.length !== KEY_BYTES) {
-    throw new Error(
-      `The key file ${path} has ${key.length} bytes instead of ${KEY_BYTES}. Restore it from a backup, or remove it: ` +
-        "a new one is made, and open sessions start anew.",
-    );
-  }
+  if (key.length !== KEY_BYTES) throw damaged(path, `has ${key.length} bytes instead of ${KEY_BYTES}`);
   // A restore or a copy may have widened it.
   chmodSync(path, 0o600);
   return key;
+}
+
+/** It is never replaced by itself: whoever has a copy loses nothing. */
+function damaged(path: string, what: string): StateDirError {
+  const remedy =
+    "Restore it from a backup, or remove it. Then a new one is made: open sessions begin anew, tasks are unknown, and logins " +
+    "(`toolway login`) and answers to inputs (`toolway doctor`) must be given again.";
+  return new StateDirError("failed", `The key file ${path} ${what}. ${remedy}`);
 }
 
 /** Makes a file (0600) of a key, of a new one if none is given. Where there is one already, that one is kept and returned. */
