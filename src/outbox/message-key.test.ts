@@ -79,6 +79,21 @@ it.each([
   },
 );
 
+it("what the machine's gateway did not send goes again as another message: of the first, its journal would repeat that [no-double-effect]", async () => {
+  world.call({});
+  await world.rest();
+  const data = { fault: "unavailable", server: "far", state: "backoff" };
+  const away = new Fault("unavailable", "Its server does not start.", { data });
+  await world.answer({ kind: "error", error: toRpcError(away) });
+  await world.pass(60_000);
+  expect(world.sent).toHaveLength(2);
+  const [first, second] = world.sent.map(({ messageKey }) => messageKey);
+  expect(second?.id).not.toBe(first?.id);
+  expect(second?.isRepeat).toBe(false);
+  await world.answer(DONE);
+  expect(world.operations.list({ limit: 1 })[0]?.state).toBe("done");
+});
+
 it("a write that an operator sends again, knowing what became of it, is another message [no-double-effect]", async () => {
   world.call({});
   await world.rest();

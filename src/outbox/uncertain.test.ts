@@ -169,12 +169,63 @@ describe("a write that may have happened", () => {
     },
   );
 
-  it("is failed where a server answers with such a code, and does not say that it is a gateway", async () => {
+  it.each([-31_001, -31_003])(
+    "is failed where a server answers with such a code (%i), and does not say that it is a gateway",
+    async (code) => {
+      world.terms = KEYLESS;
+      world.call({ n: 1 });
+      await world.rest();
+      await world.answer({ kind: "error", error: { code, message: "No such project." } });
+      expect(world.records[0]?.state).toBe("failed");
+    },
+  );
+
+  /** What it says of its own server; what it says of anything else is no proof. */
+  const behind = (more: { nextTryInMs?: number }): Fault => {
+    const data = { fault: "unavailable", server: "far", state: "backoff", ...more };
+    return new Fault("unavailable", 'Server "far" is not available.', { data });
+  };
+  const refusedBy = (fault: Fault): Reply => ({ kind: "error", error: toRpcError(fault) });
+  it("of which a gateway behind this one says that it was not sent is kept, and sent again [no-double-effect]", async () => {
+    world.terms = KEYLESS;
+    const made = world.call({ n: 1 });
+    await world.rest();
+    await world.answer(refusedBy(behind({ nextTryInMs: 30_001 })));
+    expect(receiptOf(made).state).toBe("queued");
+    await world.pass(30_000);
+    expect(world.sent).toHaveLength(1);
+    await world.pass(1_000);
+    expect(world.args(1)).toEqual(world.args(0));
+    // What says nothing of when is tried after a wait of our own.
+    await world.answer(refusedBy(behind({})));
+    await world.pass(60_000);
+    expect(world.sent).toHaveLength(3);
+    await world.answer(DONE);
+    expect(world.records[0]?.state).toBe("done");
+  });
+
+  it("of which a gateway behind this one says that its budget is spent is sent when that is over [no-double-effect]", async () => {
     world.terms = KEYLESS;
     world.call({ n: 1 });
     await world.rest();
-    await world.answer({ kind: "error", error: { code: -31_003, message: "No such project." } });
-    expect(world.records[0]?.state).toBe("failed");
+    const data = { fault: "budget", scope: "principal", resetsInMs: 40_000 };
+    await world.answer(refusedBy(new Fault("limit", "Your call budget is spent. Nothing was sent.", { data })));
+    await world.pass(39_000);
+    expect(world.sent).toHaveLength(1);
+    await world.pass(2_000);
+    expect(world.sent).toHaveLength(2);
+  });
+
+  it("that was lost before is not taken for one that never left, whatever a gateway behind this one says of a repeat [unknown-is-said]", async () => {
+    const made = world.call({ n: 1 });
+    await world.rest();
+    await world.answer(LOST);
+    await world.pass(1_000);
+    await world.answer(refusedBy(behind({})));
+    expect(world.operations.get("anna", receiptOf(made).id)?.state).toBe("queued");
+    world.verdict = { kind: "denied", why: "It is no longer in the config." };
+    await world.pass(60_000);
+    expect(world.operations.get("anna", receiptOf(made).id)?.state).toBe("unknown");
   });
 
   it("is not asked for by a key that never left: not to find it would say nothing, and the write would be made twice [unknown-is-said]", async () => {

@@ -202,6 +202,24 @@ export function faultBehind({ code, message, data }: RpcError): Fault | undefine
   return new Fault(fault, message, typeof status === "number" ? { wire: { status } } : {});
 }
 
+/**
+ * What a server that is a gateway itself says of a call that it did not send on: the server behind it is not there, or a budget is
+ * spent. Undefined for any other error. `againMs`: when it may be asked again, where it says so.
+ */
+export function notSentBehind({
+  code,
+  message,
+  data,
+}: RpcError): { why: string; againMs: number | undefined } | undefined {
+  if (!isObject(data)) return undefined;
+  // It names the server only where that is told in place of the call.
+  const isAway = data["fault"] === "unavailable" && code === WIRE.unavailable && typeof data["server"] === "string";
+  const isSpent = data["fault"] === "budget" && code === WIRE.limit;
+  if (!isAway && !isSpent) return undefined;
+  const againMs = data[isAway ? "nextTryInMs" : "resetsInMs"];
+  return { why: message, againMs: typeof againMs === "number" && againMs >= 0 ? againMs : undefined };
+}
+
 /** Codes of refusals that are no reply of a server: by the table, for whoever answers before there is a call. */
 export const UNAVAILABLE = WIRE.unavailable;
 export const UNAUTHORIZED = WIRE.unauthorized;

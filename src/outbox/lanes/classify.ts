@@ -1,7 +1,7 @@
 // What an answer means for a write: whether the server had it, whether it may have acted, and whether it is to be sent
 // again. It goes by the facts that a fault carries, never by the words of its message.
 
-import { type Fault, faultBehind } from "../../protocol/errors.js";
+import { type Fault, faultBehind, notSentBehind } from "../../protocol/errors.js";
 import { isObject, type RpcError } from "../../protocol/jsonrpc.js";
 import { type Reply, responseOf } from "../../protocol/reply.js";
 
@@ -10,8 +10,8 @@ export type WriteOutcome =
   | { readonly kind: "answered"; readonly failed: boolean }
   /** Nothing reached the server. `heldForMs`: our breaker held it back, and does so for so long. */
   | { readonly kind: "not-sent"; readonly why: string; readonly heldForMs?: number | undefined }
-  /** The server says that it did nothing, and may be asked again. */
-  | { readonly kind: "not-done"; readonly why: string; readonly retryAfterMs: number | undefined }
+  /** The server says that it did nothing, and may be asked again. `isReply`: it is what it answers to this message, however often that comes. */
+  | NotDone
   /** It wants credentials that are not good any more, or never were. */
   | { readonly kind: "login"; readonly why: string }
   | { readonly kind: "forbidden"; readonly why: string }
@@ -28,6 +28,13 @@ export type WriteOutcome =
   /** It was taken back before a byte left. */
   | { readonly kind: "withdrawn"; readonly why: string };
 
+interface NotDone {
+  readonly kind: "not-done";
+  readonly why: string;
+  readonly retryAfterMs: number | undefined;
+  readonly isReply?: boolean | undefined;
+}
+
 /** Statuses by which a server says that it did nothing, whatever else it says. */
 const NOT_DONE: ReadonlySet<number> = new Set([425, 429]);
 /** Those of which nobody knows, besides all from 500 on. */
@@ -42,9 +49,16 @@ export function classify(reply: Reply): WriteOutcome {
   return ofGateway(failure) ?? { kind: "answered", failed: failure !== false };
 }
 
-/** A server that is a gateway itself, or a machine at a mailbox, may have lost the call behind it. To ask it again tells no more. */
+/**
+ * A server that is a gateway itself, or a machine at a mailbox, may not have sent the call on, which is no fault of the call's; or
+ * lost it behind it, and to ask it again tells no more.
+ */
 function ofGateway(failure: RpcError | boolean): WriteOutcome | undefined {
-  const fault = typeof failure === "object" ? faultBehind(failure) : undefined;
+  if (typeof failure !== "object") return undefined;
+  const notSent = notSentBehind(failure);
+  if (notSent !== undefined)
+    return { kind: "not-done", why: notSent.why, retryAfterMs: notSent.againMs, isReply: true };
+  const fault = faultBehind(failure);
   const outcome = fault === undefined ? undefined : ofFault(fault);
   return outcome?.kind === "maybe" ? { ...outcome, isFinal: true } : undefined;
 }

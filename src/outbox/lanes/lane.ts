@@ -284,6 +284,17 @@ export class KeptWrite {
     } else this.life = [...life.slice(1 - MAX_LIFE), { atMs: wallMs, state, why: short }];
   }
 
+  /**
+   * The server says so. `isReply`: as its answer to the message, which the journal of a machine repeats under the same id. One id
+   * is run once at most, so that nothing was done; it goes again under another.
+   */
+  wasNotDone(isReply = false): void {
+    this.notDone++;
+    if (!isReply || this.message === undefined) return;
+    this.round++;
+    this.maybe = false;
+  }
+
   get isKeyed(): boolean {
     const { key } = this.facts.terms;
     return key !== undefined && (key.in !== "message" || this.message !== undefined);

@@ -149,7 +149,7 @@ export class Lanes extends LaneQuestions {
     triedLane(this.table, lane, result);
     const { isRepeat } = write;
     if (mayHaveLeft(result)) write.attempts++;
-    if (result.kind === "not-done") write.notDone++;
+    if (result.kind === "not-done") write.wasNotDone(result.isReply);
     // What its agent took back is never sent again by us.
     if (write.takenBack && goesAgain(result)) this.#withdraw(write, "why" in result ? result.why : "taken back");
     else this.#follow(lane, write, result, isRepeat);
