@@ -34,6 +34,10 @@ const MAX_RESUME_FAILURES = 5;
 /** Servers may close a stream on purpose and have us poll: this often, and for this long, at most. */
 const MAX_RESUMES = 1_000;
 const MAX_RESUME_TIME_MS = 60 * 60_000;
+/** A coding that changes nothing. */
+const IDENTITY = /^identity$/i;
+/** So much of the name of any other is shown: real ones have a dozen letters. */
+const MAX_ENCODING_CHARACTERS = 40;
 
 /** What a call needs of its link. */
 export interface HttpCallLink {
@@ -154,6 +158,11 @@ export class HttpCall implements ExchangeHandler {
     }
     if (status < 200 || status > 299) {
       this.#mode = "refused";
+      return;
+    }
+    const encoding = headers["content-encoding"];
+    if (encoding !== undefined && this.ticket !== undefined && !IDENTITY.test(String(encoding))) {
+      this.#compressed(String(encoding));
       return;
     }
     if (this.ticket?.method === "initialize") this.#link.onInitialized(headers);
@@ -427,6 +436,16 @@ export class HttpCall implements ExchangeHandler {
   #cutOff(): Fault {
     const message = `${this.#link.destination.shown} answered with a body that breaks off.`;
     return new Fault("outcome-unknown", message, { outcome: OUTCOME_UNKNOWN });
+  }
+
+  /** We ask for none, and splice what comes as it is. */
+  #compressed(encoding: string): void {
+    this.#exchange?.abort();
+    const { shown } = this.#link.destination;
+    const by = JSON.stringify(encoding.slice(0, MAX_ENCODING_CHARACTERS));
+    const message = `${shown} answered with a body that is compressed by ${by}, though nobody asked for it: it cannot be read.`;
+    const remedy = "Switch that off at the server, or at the proxy before it.";
+    this.#fail(new Fault("outcome-unknown", message, { outcome: OUTCOME_UNKNOWN, remedy }), true);
   }
 
   #late(): void {

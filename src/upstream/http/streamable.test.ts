@@ -1,4 +1,6 @@
+import { randomBytes } from "node:crypto";
 import { createServer } from "node:net";
+import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, it } from "vitest";
 import {
   type Answer,
@@ -116,6 +118,10 @@ describe("a streamable server", () => {
   });
 });
 
+const JSON_TYPE = { "content-type": "application/json" };
+const packed = ({ message }: Parameters<Answer>[0], r: Parameters<Answer>[1], by: string, type = "application/json") =>
+  r.writeHead(200, { "content-type": type, "content-encoding": by }).end(gzipSync(reply(message.id)));
+
 describe("an answer that is no reply", () => {
   const html = "<html>\n<body>Something is wrong</body></html>";
   it.each<[string, Answer, string, boolean, RegExp]>([
@@ -196,6 +202,27 @@ describe("an answer that is no reply", () => {
     ["a reset", (_, r) => r.socket?.resetAndDestroy(), "outcome-unknown", true, /ECONNRESET/],
     ["a body cut short", (_, r) => cutBody(r), "outcome-unknown", true, /unknown/],
     [
+      "a compressed reply",
+      (s, r) => packed(s, r, "gzip"),
+      "outcome-unknown",
+      true,
+      /compressed by "gzip".*nobody asked/,
+    ],
+    [
+      "a long compressed reply",
+      (_, r) => r.writeHead(200, { ...JSON_TYPE, "content-encoding": "br" }).end(randomBytes(3 * 1024 * 1024)),
+      "outcome-unknown",
+      true,
+      /compressed by "br".*effect is unknown/,
+    ],
+    [
+      "a compressed stream",
+      (s, r) => packed(s, r, "x-gzip", "text/event-stream"),
+      "outcome-unknown",
+      true,
+      /compressed by "x-gzip"/,
+    ],
+    [
       "a stream cut short",
       (_, r) => void events(r).write("data: {", () => r.socket?.destroy()),
       "outcome-unknown",
@@ -217,6 +244,15 @@ describe("an answer that is no reply", () => {
     // It failed alone.
     await recorder.reply(recorder.request("good"));
     expect(recorder.closed).toEqual([]);
+  });
+
+  it("is none where its encoding is named, and changes nothing", async () => {
+    const { recorder } = await start(
+      plain(({ message }, response) => {
+        response.writeHead(200, { ...JSON_TYPE, "content-encoding": "Identity" }).end(reply(message.id));
+      }),
+    );
+    await recorder.reply(recorder.request("tools/call"));
   });
 
   it.each([400, 404, 422, 500])("with %d and an error for this id is the reply", async (status) => {
