@@ -262,7 +262,7 @@ export class HttpCall implements ExchangeHandler {
       this.#repliedInPieces(ticket, this.#body.takeList());
       return;
     }
-    const bytes = joined(this.#body.takeList());
+    const bytes = withoutMark(joined(this.#body.takeList()));
     if (ticket !== undefined && !endsAsJson([bytes])) {
       this.#fail(this.#cutOff(), true);
       return;
@@ -286,6 +286,8 @@ export class HttpCall implements ExchangeHandler {
       return;
     }
     this.#finish();
+    const [first] = pieces;
+    if (first !== undefined) pieces[0] = withoutMark(first);
     this.#link.onPieces(pieces, ticket);
     this.#wasAll(ticket);
   }
@@ -304,7 +306,8 @@ export class HttpCall implements ExchangeHandler {
       this.abort();
       return;
     }
-    const seen = joined(this.#body.takeList(), current);
+    const whole = joined(this.#body.takeList(), current);
+    const seen = withoutMark(whole);
     this.#holder?.release();
     this.#mode = "large";
     const body = new LargeBody(exchange, seen);
@@ -313,14 +316,15 @@ export class HttpCall implements ExchangeHandler {
       return;
     }
     this.#large = body;
-    this.#link.onLargeReply(ticket, body.head, body, lengthOf(this.#headers));
+    const length = lengthOf(this.#headers);
+    this.#link.onLargeReply(ticket, body.head, body, length && length - (whole.length - seen.length));
   }
 
   #refused(): void {
     const refusal: HttpRefusal = {
       status: this.#status,
       headers: this.#headers,
-      body: this.#body.take(),
+      body: withoutMark(this.#body.take()),
       id: this.ticket?.id,
       inSession: this.#inSession,
       modern: this.#modern,
@@ -482,6 +486,11 @@ function joined(pieces: readonly Buffer[], current?: Buffer): Buffer {
   const whole = Buffer.concat(pieces);
   for (const piece of pieces) if (piece.buffer !== current?.buffer) giveBack(piece);
   return whole;
+}
+
+/** A byte order mark is not JSON, and a reader may ignore it (RFC 8259): agents, which may not, are sent none. */
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
 /** The length as the server tells it. */

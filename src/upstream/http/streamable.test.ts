@@ -13,7 +13,7 @@ import {
   rpcError,
 } from "../../../test/fixtures/links/recorder.js";
 import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
-import { PIECED_REPLY_BYTES } from "../link/large-body.js";
+import { LARGE_REPLY_BYTES, PIECED_REPLY_BYTES } from "../link/large-body.js";
 import { StreamableLink } from "./streamable.js";
 
 const cleanups: (() => Promise<unknown>)[] = [];
@@ -36,6 +36,8 @@ async function connect(url: string, headers: Record<string, string> = {}): Promi
   await recorder.attach(link);
   return recorder;
 }
+
+const JSON_TYPE = { "content-type": "application/json" };
 
 describe("a streamable server", () => {
   it("gets the protocol's headers, and the config's where they are not the protocol's", async () => {
@@ -87,6 +89,34 @@ describe("a streamable server", () => {
     expect(recorder.failures).toEqual([]);
   });
 
+  it.each([0, 2 * PIECED_REPLY_BYTES, 2 * LARGE_REPLY_BYTES])(
+    "may begin its JSON with a byte order mark, which is not passed on, before %d bytes too",
+    async (chars) => {
+      const { recorder } = await start(
+        plain(({ message }, response) => {
+          response.writeHead(message.method === "refused" ? 400 : 200, JSON_TYPE);
+          const error = rpcError(message.id, -32000, "Odd thing");
+          const value = message.method === "refused" ? JSON.stringify(error) : reply(message.id, "x".repeat(chars));
+          response.end(`\uFEFF${value}`);
+        }),
+      );
+      const asked = recorder.request("tools/call");
+      if (chars <= LARGE_REPLY_BYTES) {
+        const { bytes, value } = await recorder.reply(asked);
+        expect([bytes[0], value.result]).toEqual([123, "x".repeat(chars)]);
+      } else {
+        await recorder.until(() => recorder.large.length > 0);
+        const large = recorder.large[0] as Recorder["large"][number];
+        const chunks: Buffer[] = [large.head];
+        for await (const chunk of large.rest) chunks.push(chunk as Buffer);
+        const whole = Buffer.concat(chunks);
+        expect(whole.toString()).toBe(reply(asked, "x".repeat(chars)));
+      }
+      expect((await recorder.reply(recorder.request("refused"))).value.error).toMatchObject({ message: "Odd thing" });
+      expect(recorder.failures).toEqual([]);
+    },
+  );
+
   it("keeps its sockets from call to call, in JSON and in events", async () => {
     const { peer, recorder } = await start(
       plain(({ message }, response) => {
@@ -118,7 +148,6 @@ describe("a streamable server", () => {
   });
 });
 
-const JSON_TYPE = { "content-type": "application/json" };
 const packed = ({ message }: Parameters<Answer>[0], r: Parameters<Answer>[1], by: string, type = "application/json") =>
   r.writeHead(200, { "content-type": type, "content-encoding": by }).end(gzipSync(reply(message.id)));
 
