@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { agentRows } from "../dashboard/agents.js";
 import { stateWord } from "../dashboard/needs.js";
 import { hourPicture } from "../dashboard/servers/hour.js";
-import { claimWords, pinWords, sinceWords, unusedTools, whoMayCall } from "../dashboard/tools/unused.js";
+import { claimWords, pinWords, roleWords, sinceWords, unusedTools, whoMayCall } from "../dashboard/tools/unused.js";
 import { deliveredWords, joinedWrites, laneRows, waitWords } from "../dashboard/waiting/lanes.js";
 import { lifeOf } from "../dashboard/waiting/life.js";
 import { styleOf } from "../src/cli/text/print.js";
@@ -249,6 +249,22 @@ describe("tools that nobody calls", () => {
     expect([pinWords("pinned")[1], pinWords("changed")[2], pinWords(undefined)[1]]).toEqual([
       ...["pinned", "bad", "not pinned"],
     ]);
+  });
+});
+
+describe("a tool in quarantine", () => {
+  it("may be called by nobody until it is accepted, whatever the roles allow", () => {
+    expect([whoMayCall(["dev"], true), whoMayCall(undefined, true), whoMayCall([], true)]).toEqual([
+      ...["nobody until it is accepted, then dev", "nobody until it is accepted, then everybody", "nobody"],
+    ]);
+    const [dev, guest] = [
+      { role: "dev", allowed: true },
+      { role: "guest", allowed: false, rule: "roles.guest" },
+    ];
+    expect([roleWords(dev, true), roleWords(guest, true)]).toEqual([
+      ...["dev: no, not until it is accepted", "guest: no, roles.guest"],
+    ]);
+    expect([roleWords(dev, false), roleWords(guest, false)]).toEqual(["dev: yes", "guest: no, roles.guest"]);
   });
 });
 

@@ -82,8 +82,20 @@ export function claimWords(annotations: Readonly<Record<string, unknown>> | unde
 }
 
 /** Who may call it, in a cell. */
-export function whoMayCall(roles: readonly string[] | undefined): string {
-  if (roles === undefined) return "everybody";
-  if (roles.length === 0) return "nobody";
-  return roles.map((role) => (role === "*" ? "all other roles" : role)).join(", ");
+export function whoMayCall(roles: readonly string[] | undefined, isQuarantined = false): string {
+  if (roles?.length === 0) return "nobody";
+  const allowed = roles?.map((role) => (role === "*" ? "all other roles" : role)).join(", ") ?? "everybody";
+  return isQuarantined ? `nobody until it is accepted, then ${allowed}` : allowed;
+}
+
+export interface RoleAccess {
+  readonly role: string;
+  readonly allowed: boolean;
+  readonly rule?: string;
+}
+
+/** Whether a role may call it, in a line. What is in quarantine is refused to those whom the rules allow it, too. */
+export function roleWords({ role, allowed, rule = "" }: RoleAccess, isQuarantined: boolean): string {
+  if (!allowed) return `${role}: no, ${rule}`;
+  return `${role}: ${isQuarantined ? "no, not until it is accepted" : "yes"}`;
 }

@@ -7,7 +7,15 @@ import { sizeText, timeText } from "../call-words.js";
 import { servers } from "../model.js";
 import { query, setQuery } from "../router.js";
 import { NoServers } from "../servers/none.js";
-import { claimWords, pinWords, sinceWords, unusedTools, whoMayCall } from "../tools/unused.js";
+import {
+  claimWords,
+  pinWords,
+  type RoleAccess,
+  roleWords,
+  sinceWords,
+  unusedTools,
+  whoMayCall,
+} from "../tools/unused.js";
 import { Try } from "../try/try.js";
 import { Copy, Foreign, Lasting, Line, Since, Table, useLines, useLoaded } from "../words.js";
 
@@ -173,7 +181,7 @@ function Row({ tool, used, isSeenAs }: { tool: ToolInShort; used: ToolSummary | 
         </span>
       </td>
       <td>
-        <Foreign text={whoMayCall(tool.roles)} />
+        <Foreign text={whoMayCall(tool.roles, tool.quarantined)} />
       </td>
     </tr>
   );
@@ -303,12 +311,6 @@ function PinState({ pin }: { pin: OneToolAnswer["pin"] }) {
   );
 }
 
-interface RoleAccess {
-  readonly role: string;
-  readonly allowed: boolean;
-  readonly rule?: string;
-}
-
 function Access({ tool }: { tool: Tool }) {
   const path = `/access?server=${encodeURIComponent(tool.server)}&tool=${encodeURIComponent(tool.ownName)}`;
   const { value } = useLoaded<{ access: readonly RoleAccess[] }>(path);
@@ -317,11 +319,14 @@ function Access({ tool }: { tool: Tool }) {
     <>
       <h2>Who may call it</h2>
       <ul>
-        {value.access.map(({ role, allowed, rule }) => (
-          <li key={role}>
+        {value.access.map((one) => (
+          <li key={one.role}>
             <Foreign
               // Where the config names no role, there is none that others would be other than.
-              text={`${value.access.length === 1 ? "every role" : role}: ${allowed ? "yes" : `no, ${rule ?? ""}`}`}
+              text={roleWords(
+                value.access.length === 1 ? { ...one, role: "every role" } : one,
+                tool.quarantined !== undefined,
+              )}
             />
           </li>
         ))}
