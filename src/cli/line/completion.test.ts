@@ -1,7 +1,7 @@
 // The scripts run in the shells themselves: bash is always there, zsh and fish where they are installed (CI has them).
 
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -13,6 +13,9 @@ type Shell = (typeof SHELLS)[number];
 /** Far above what a shell takes to start; one that waits for a key would wait for ever. */
 const SHELL_MS = 60_000;
 
+/** Names that a server may give itself or its tools, and that a shell would act on if it read them as words of its own. */
+const HOSTILE = ["$(touch ran-1)", "`touch ran-2`", "x; touch ran-3", "'\"", "*", "$HOME"];
+
 let folder: string;
 
 beforeAll(() => {
@@ -21,10 +24,11 @@ beforeAll(() => {
   const program = join(folder, "toolway");
   writeFileSync(
     program,
-    `#!/bin/sh\n[ "$2" = tool ] && printf 'demo__add\\ndemo__echo\\n'\n[ "$2" = server ] && echo demo\n[ "$2" = pinned ] && echo add\n[ "$2" = entry ] && echo docs\n[ "$2" = importable ] && echo gh\n[ "$2" = token ] && echo ci\n[ "$2" = argument ] && printf 'a=\\nb=\\n'\necho "$@" >> ${folder}/asked\n`,
+    `#!/bin/sh\n[ "$2" = tool ] && printf 'demo__add\\ndemo__echo\\n'\n[ "$2" = server ] && echo demo\n[ "$2" = pinned ] && echo add\n[ "$2" = entry ] && echo docs\n[ "$2" = importable ] && echo gh\n[ "$2" = mailbox ] && cat ${folder}/hostile\n[ "$2" = token ] && echo ci\n[ "$2" = argument ] && printf 'a=\\nb=\\n'\necho "$@" >> ${folder}/asked\n`,
   );
   chmodSync(program, 0o755);
   writeFileSync(join(folder, "a-file.json"), "{}");
+  writeFileSync(join(folder, "hostile"), HOSTILE.map((name) => `${name}\n`).join(""));
   for (const shell of SHELLS) {
     writeFileSync(join(folder, shell), completionScript(shell, commands, groups));
   }
@@ -129,6 +133,11 @@ describe.each(SHELLS)("%s", (shell) => {
       expect(asked).toContain("__complete pinned -- pins accept demo");
     });
 
+    it("runs nothing that stands in a name", () => {
+      press("mailbox", "show", "");
+      expect(readdirSync(folder).filter((name) => name.startsWith("ran"))).toEqual([]);
+    });
+
     it("offers files where a file is meant, and not for the value of another option", () => {
       expect(press("serve", "a-f")).toEqual(["a-file.json"]);
       expect(press("serve", "--listen", "127.0.0.1:0", "a-f")).toEqual(["a-file.json"]);
@@ -136,6 +145,16 @@ describe.each(SHELLS)("%s", (shell) => {
       expect(press("add", "--env", "A=b", "name", "a-f")).toEqual(["a-file.json"]);
       expect(press("add", "name", "node", "a-f")).toEqual(["a-file.json"]);
     });
+  });
+
+  it.runIf(shell === "bash")("offers a name as one word that the shell reads as that name", () => {
+    const offers = press("mailbox", "show", "");
+    expect(offers).toHaveLength(HOSTILE.length);
+    const read = spawnSync("bash", ["--norc", "-c", `printf '%s\\n' ${offers.join(" ")}`], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    expect(new Set(read.stdout.trimEnd().split("\n"))).toEqual(new Set(HOSTILE));
   });
 
   it("knows every command and option", () => {

@@ -111,13 +111,10 @@ function bash(nodes: readonly Node[]): string {
     if (completes === undefined) return "COMPREPLY=()";
     if (completes === "file") return files("-f");
     if (completes === "folder") return files("-d");
-    const words =
-      typeof completes === "string"
-        ? `$("\${COMP_WORDS[0]}" __complete ${completes} -- "\${COMP_WORDS[@]:1}" 2>/dev/null)`
-        : completes.join(" ");
+    if (typeof completes !== "string") return `COMPREPLY=($(compgen -W "${completes.join(" ")}" -- "$cur"))`;
     // What follows `key=` belongs to the same word.
     const joined = completes === "argument" ? "compopt -o nospace 2>/dev/null; " : "";
-    return `${joined}COMPREPLY=($(compgen -W "${words}" -- "$cur"))`;
+    return `${joined}_toolway_names ${completes}`;
   };
   const values = nodes.flatMap((node) =>
     node.options
@@ -131,7 +128,16 @@ function bash(nodes: readonly Node[]): string {
     .filter((node) => node.verbs.length > 0)
     .map((node) => `    "${node.path}|0") ${offer(node.verbs.map(({ word }) => word))} ;;`);
   const options = nodes.map((node) => `      "${node.path}") ${offer(flags(node))} ;;`);
+  // Names are of servers' making. `compgen -W` would expand them, and so run what stands in `$(…)`; each is quoted here, too,
+  // since bash puts what is offered onto the line as it is.
   return `# bash completion of toolway: source <(toolway completion bash)
+_toolway_names() {
+  local name quoted
+  while IFS= read -r name; do
+    printf -v quoted '%q' "$name"
+    if [[ -n "$name" && ( "$name" == "$cur"* || "$quoted" == "$cur"* ) ]]; then COMPREPLY+=("$quoted"); fi
+  done < <("\${COMP_WORDS[0]}" __complete "$1" -- "\${COMP_WORDS[@]:1}" 2>/dev/null)
+}
 _toolway() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" path="" args=0 i word
   COMPREPLY=()
