@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the config
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -350,6 +350,18 @@ describe("importConfigs with several clients", () => {
     expect(skipped.map(({ client, name, reason }) => [client, name, reason.split(":")[0]])).toEqual([
       ["Cursor", undefined, "line 2"],
       ["Codex", undefined, "not valid TOML"],
+    ]);
+  });
+
+  it("opens what is no ordinary file in no client's place: a pipe that nobody writes into would have it wait for ever", () => {
+    put("home/.lmstudio/mcp.json", { mcpServers: { ok: { command: "ok" } } });
+    mkdirSync(join(root, "home/.cursor"), { recursive: true });
+    // A device stands for the pipe, so that this test ends in either case.
+    symlinkSync("/dev/null", join(root, "home/.cursor/mcp.json"));
+    const { servers, skipped } = found();
+    expect(Object.keys(servers)).toEqual(["ok"]);
+    expect(skipped.map(({ client, reason }) => [client, reason])).toEqual([
+      ["Cursor", "it cannot be read: it is not an ordinary file"],
     ]);
   });
 

@@ -1,6 +1,7 @@
 // Merges the servers of all known clients into one set, and says for each whether it was taken, and why not. It writes
 // nothing: config/edit makes the text of the file, and the CLI puts it on disk.
 
+import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { fits, readGlob } from "../../runtime/glob.js";
@@ -198,6 +199,8 @@ const MAX_CLIENT_BYTES = 64 * 1024 * 1024;
 
 function readText(source: ClientFile): ReturnType<typeof readGroups> {
   try {
+    // To open a pipe that nobody writes into waits for ever, and hears no signal meanwhile.
+    if (!statSync(source.file).isFile()) return "it cannot be read: it is not an ordinary file";
     return readGroups(readTextFile(source.file, MAX_CLIENT_BYTES), source);
   } catch (error) {
     return `it cannot be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`;
