@@ -1,9 +1,12 @@
 // What signals do to a gateway and to the other verbs: with a terminal, on a pseudo-terminal, and without one, as
 // systemd and nohup start them.
 
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { makeEngineKey } from "../../src/gateway/engine/keys.js";
 import { type Started, start } from "../fixtures/processes.js";
 import { hasTerminals, startOnTerminal } from "../fixtures/terminal.js";
 import { cli, freePort, isAlive, sleep, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
@@ -94,6 +97,35 @@ describe("without a terminal", () => {
     expect(gateway.log()).toMatch(new RegExp(`info {2}${signal}: draining; calls in flight have \\d+ s to end\\n`));
     expect(gateway.log()).toContain("stopped\n[ended: 0]");
   });
+
+  it.each(["SIGINT", "SIGTERM"] as const)(
+    "%s ends a start that waits for an engine that says nothing",
+    async (signal) => {
+      const asked: Socket[] = [];
+      const mute = createServer((socket) => void asked.push(socket.on("error", () => {}))).listen(0, "127.0.0.1");
+      await once(mute, "listening");
+      try {
+        const engine = {
+          nats: [`nats://127.0.0.1:${(mute.address() as AddressInfo).port}`],
+          key: { env: "ENGINE_KEY" },
+        };
+        const { words } = await serveWords({ mcpServers: {}, engine });
+        const [program = "", ...args] = words;
+        const env = { ...process.env, ENGINE_KEY: makeEngineKey() };
+        const gateway = watched(start("gateway", program, args, env));
+        await until("its connection", () => asked.length > 0);
+        const begunMs = performance.now();
+        gateway.child.kill(signal);
+        expect(await gateway.closed).toBe(0);
+        // By itself it gives up after half a minute.
+        expect(performance.now() - begunMs).toBeLessThan(15_000);
+        expect(gateway.log()).toContain("Stopped before it was up.");
+      } finally {
+        for (const socket of asked) socket.destroy();
+        mute.close();
+      }
+    },
+  );
 
   it("SIGHUP ends every other verb as SIGTERM does", async () => {
     const { config } = await twoServers();

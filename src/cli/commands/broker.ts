@@ -8,7 +8,7 @@ import { isLoopback } from "../../runtime/addresses.js";
 import { stateRootFor } from "../../runtime/state-dir.js";
 import { gatewayPort } from "../gateway/port.js";
 import { defineCommand, fileOption } from "../line/command.js";
-import { UserError, usageError } from "../line/errors.js";
+import { Exit, UserError, usageError } from "../line/errors.js";
 import { fromHere, type Io, note, pasted, print, shellPath } from "../line/io.js";
 import { drainMsOf } from "../line/times.js";
 import { styleOf, table } from "../text/print.js";
@@ -75,6 +75,7 @@ export const broker = defineCommand({
       engine,
     });
     const started = await startedOr(starting, io);
+    if (started === undefined) return Exit.ok;
     const url = brokerUrlOf(started.url);
     const nodes = engine?.nodes.map(({ host, port: at }) => `${host}:${at}`);
     if (input.json) print(io, JSON.stringify({ broker: url, pid: process.pid, stateDir, engine: nodes }));

@@ -102,6 +102,7 @@ export const join = defineCommand({
       logCalls: "unless-off",
     });
     const started = await startedOr(starting, io);
+    if (started === undefined) return Exit.ok;
     const { url, stateDir } = started;
     if (input.json) print(io, JSON.stringify({ endpoint: url, pid: process.pid, stateDir }));
     else print(io, bannerOf(started, broker, from, io));

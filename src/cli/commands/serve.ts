@@ -4,7 +4,7 @@
 import { resolve } from "node:path";
 import { DEFAULT_LISTEN, type ListenAddress, parseListen } from "../../config/config.js";
 import { isLoopback } from "../../runtime/addresses.js";
-import { untilAborted } from "../../runtime/wait.js";
+import { resultWithin, untilAborted } from "../../runtime/wait.js";
 import { gatewayPort, type StartedGateway, type StartOptions } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { configArg, defineCommand, fileOption, folderOption } from "../line/command.js";
@@ -118,17 +118,27 @@ export const serve = defineCommand({
     if (input.noAuth) await refuseNoAuth(options);
     const port = await gatewayPort();
     const started = await startedOr(port.start(options), io);
+    if (started === undefined) return Exit.ok;
     if (input.json) print(io, JSON.stringify(bannerJson(started)));
     else print(io, banner(started, { noAuth: input.noAuth }, io));
     return untilStopped(started, drainMs, io);
   },
 });
 
-/** A start, or why there is none, in words of whoever reads them here. */
-export function startedOr(starting: Promise<StartedGateway>, io: Io): Promise<StartedGateway> {
-  return starting.catch(async (error) => {
+/** What has nearly started by then is stopped in its order; what waits for an engine or a disk may wait for long. */
+const STOPPED_START_MS = 2_000;
+
+/** A start, or why there is none, in words of whoever reads them here. Undefined where it was told to stop before it was up. */
+export function startedOr(starting: Promise<StartedGateway>, io: Io): Promise<StartedGateway | undefined> {
+  const started = starting.catch(async (error) => {
     throw await (await import("../gateway/taken-address.js")).namingWhoListens(error, io);
   });
+  const stopped = untilAborted(io.signal).then(async () => {
+    const late = await resultWithin(started, STOPPED_START_MS);
+    if (late === undefined) note(io, "Stopped before it was up.");
+    return late;
+  });
+  return Promise.race([started, stopped]);
 }
 
 export async function untilStopped(started: StartedGateway, drainMs: number | undefined, io: Io): Promise<0> {
