@@ -1,8 +1,9 @@
 // What signals do to a gateway and to the other verbs: with a terminal, on a pseudo-terminal, and without one, as
 // systemd and nohup start them.
 
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -126,6 +127,15 @@ describe("without a terminal", () => {
       }
     },
   );
+
+  it("a pipe in the place of a client's settings is not opened by import, which would hear no signal then", async () => {
+    const home = await temporaryDirectory();
+    await mkdir(join(home, ".claude"));
+    execFileSync("mkfifo", [join(home, ".claude/settings.json")]);
+    const one = watched(start("import", process.execPath, [cli, "import"], { ...process.env, HOME: home }));
+    expect(await one.closed).toBe(0);
+    expect(one.log()).toContain("settings.json");
+  });
 
   it("SIGHUP ends every other verb as SIGTERM does", async () => {
     const { config } = await twoServers();

@@ -1,7 +1,7 @@
 // The lists that clients keep beside their entries: which servers are switched off, and which are allowed at all. What
 // a client would not start is not taken from it.
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, posix, win32 } from "node:path";
 import { readClientServerLists } from "../../config/clients/foreign-keys.js";
 import { Source } from "../../config/jsonc.js";
@@ -24,6 +24,8 @@ export function readClientLists(place: Place): ClientLists {
   const read = (file: string): ClientFields => {
     if (!existsSync(file)) return {};
     try {
+      // To open a pipe that nobody writes into waits for ever, and hears no signal meanwhile.
+      if (!statSync(file).isFile()) throw new Error("It is no ordinary file.");
       const source = new Source(readFileSync(file, "utf8"));
       let isWrong = false;
       const value = source.read((path) => {
