@@ -224,7 +224,7 @@ describe("the first call to a program that is another than before is refused", (
     await rm(fileOf("mute"));
     await expect(client.callTool({ name: "die" })).rejects.toThrow(/went away/);
     await expect(client.callTool({ name: "add", arguments: SUM })).rejects.toThrow(
-      /"mute" cannot be compared with their pins.*ENOENT.*nothing was sent.*`toolway status mute`/,
+      /"mute" cannot be compared with their pins.*ENOENT.*nothing was sent.*`toolway status`/,
     );
     await writeFile(fileOf("mute"), GOOD);
     expect(await callText(client, "add", SUM)).toBe("5");
